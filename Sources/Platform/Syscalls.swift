@@ -1,0 +1,387 @@
+import CLinux
+package import Glibc
+
+/// Every call of the package that changes or reads the disk, one function each. The C function has
+/// the name in quotes. EINTR is asked again where the call allows it. Tests make any of them fail
+/// or stop through `SyscallFaults`.
+package enum Syscalls {
+  /// "openat". `mode` counts with O_CREAT and O_TMPFILE; O_CLOEXEC is added.
+  package static func open(
+    _ path: FileName, in directory: CInt = AT_FDCWD, flags: CInt, mode: mode_t = 0
+  ) throws(Errno) -> FileDescriptor {
+    FileDescriptor(
+      owning: try path.withCString { cPath throws(Errno) in
+        try retrying(.open) { pv_openat(directory, cPath, flags | O_CLOEXEC, mode) }
+      })
+  }
+
+  /// "openat" with O_TMPFILE: a file without a name, readable and writable.
+  package static func openTemporary(
+    in directory: CInt, mode: mode_t
+  ) throws(Errno) -> FileDescriptor {
+    FileDescriptor(
+      owning: try retrying(.openTemporary) {
+        pv_openat(directory, ".", pv_O_TMPFILE | O_RDWR | O_CLOEXEC, mode)
+      })
+  }
+
+  /// O_NOATIME, for `open`: only the file's owner and root may.
+  package static let withoutAccessTime = pv_O_NOATIME
+
+  package static func duplicate(_ fd: CInt) throws(Errno) -> FileDescriptor {
+    FileDescriptor(owning: try retrying(.open) { pv_fcntl_int(fd, F_DUPFD_CLOEXEC, 3) })
+  }
+
+  /// "pread": fills `buffer` unless the file ends before; returns the bytes read.
+  package static func read(
+    _ fd: CInt, into buffer: UnsafeMutableRawBufferPointer, at offset: Int64
+  ) throws(Errno) -> Int {
+    var done = 0
+    while done < buffer.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+      let count = try retrying(.read) {
+        pread(fd, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
+      }
+      if count == 0 { break }
+      done += count
+    }
+    return done
+  }
+
+  /// "pwrite": all of `buffer`, or an error; the file may then hold a part of it.
+  package static func write(
+    _ fd: CInt, _ buffer: UnsafeRawBufferPointer, at offset: Int64
+  ) throws(Errno) {
+    var done = 0
+    while done < buffer.count {
+      var rest = UnsafeRawBufferPointer(rebasing: buffer[done...])
+      let limit = try SyscallFaults.shortWrite(of: rest.count)
+      rest = UnsafeRawBufferPointer(rebasing: rest[..<limit])
+      let count = try retrying(.write) {
+        pwrite(fd, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
+      }
+      if count == 0 { throw .inputOutput }
+      done += count
+    }
+  }
+
+  /// "fstat".
+  package static func status(_ fd: CInt) throws(Errno) -> stat {
+    var result = stat()
+    try check(.status) { fstat(fd, &result) }
+    return result
+  }
+
+  /// "fstatat" with AT_SYMLINK_NOFOLLOW.
+  package static func status(of name: FileName, in directory: CInt) throws(Errno) -> stat {
+    var result = stat()
+    try name.withCString { cName throws(Errno) in
+      try check(.status) { fstatat(directory, cName, &result, AT_SYMLINK_NOFOLLOW) }
+    }
+    return result
+  }
+
+  /// "fstatvfs".
+  package static func fileSystemStatus(_ fd: CInt) throws(Errno) -> statvfs {
+    var result = statvfs()
+    try check(.status) { fstatvfs(fd, &result) }
+    return result
+  }
+
+  package static func synchronize(_ fd: CInt) throws(Errno) {
+    try check(.synchronize) { fsync(fd) }
+  }
+
+  package static func synchronizeData(_ fd: CInt) throws(Errno) {
+    try check(.synchronize) { fdatasync(fd) }
+  }
+
+  /// Starts writing `range` back without waiting; a hint, so failure is nobody's business.
+  package static func startWriteback(_ fd: CInt, _ range: Range<Int64>) {
+    _ = pv_sync_file_range_write(fd, off_t(range.lowerBound), off_t(range.count))
+  }
+
+  package static func truncate(_ fd: CInt, to size: Int64) throws(Errno) {
+    try check(.truncate) { ftruncate(fd, off_t(size)) }
+  }
+
+  package static func allocate(_ fd: CInt, _ range: Range<Int64>) throws(Errno) {
+    try check(.allocate) { pv_fallocate(fd, 0, off_t(range.lowerBound), off_t(range.count)) }
+  }
+
+  /// "linkat" of an open file, which may have no name yet.
+  package static func link(
+    descriptor: CInt, as name: FileName, in directory: CInt
+  ) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.link) { pv_link_descriptor(descriptor, directory, cName) }
+    }
+  }
+
+  /// "linkat".
+  package static func link(
+    _ old: FileName, in oldDirectory: CInt, as new: FileName, in newDirectory: CInt
+  ) throws(Errno) {
+    try old.withCString { cOld throws(Errno) in
+      try new.withCString { cNew throws(Errno) in
+        try check(.link) { linkat(oldDirectory, cOld, newDirectory, cNew, 0) }
+      }
+    }
+  }
+
+  package struct RenameFlags: OptionSet, Sendable {
+    package let rawValue: UInt32
+    package init(rawValue: UInt32) { self.rawValue = rawValue }
+    package static let noReplace = RenameFlags(rawValue: pv_RENAME_NOREPLACE)
+    package static let exchange = RenameFlags(rawValue: pv_RENAME_EXCHANGE)
+  }
+
+  /// "renameat2".
+  package static func rename(
+    _ old: FileName, in oldDirectory: CInt, to new: FileName, in newDirectory: CInt,
+    flags: RenameFlags = []
+  ) throws(Errno) {
+    try old.withCString { cOld throws(Errno) in
+      try new.withCString { cNew throws(Errno) in
+        try check(.rename) {
+          pv_renameat2(oldDirectory, cOld, newDirectory, cNew, flags.rawValue)
+        }
+      }
+    }
+  }
+
+  /// "unlinkat".
+  package static func unlink(_ name: FileName, in directory: CInt) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.unlink) { unlinkat(directory, cName, 0) }
+    }
+  }
+
+  /// "unlinkat" with AT_REMOVEDIR.
+  package static func removeDirectory(_ name: FileName, in directory: CInt) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.unlink) { unlinkat(directory, cName, AT_REMOVEDIR) }
+    }
+  }
+
+  /// "mkdirat".
+  package static func makeDirectory(
+    _ name: FileName, in directory: CInt, mode: mode_t
+  ) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.makeDirectory) { mkdirat(directory, cName, mode) }
+    }
+  }
+
+  /// "mknodat": fifos, sockets, devices.
+  package static func makeNode(
+    _ name: FileName, in directory: CInt, mode: mode_t, device: dev_t
+  ) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.makeNode) { mknodat(directory, cName, mode, device) }
+    }
+  }
+
+  /// "symlinkat".
+  package static func makeSymbolicLink(
+    to target: FileName, as name: FileName, in directory: CInt
+  ) throws(Errno) {
+    try target.withCString { cTarget throws(Errno) in
+      try name.withCString { cName throws(Errno) in
+        try check(.makeSymbolicLink) { symlinkat(cTarget, directory, cName) }
+      }
+    }
+  }
+
+  /// "readlinkat".
+  package static func readSymbolicLink(
+    _ name: FileName, in directory: CInt
+  ) throws(Errno) -> FileName {
+    var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = try name.withCString { cName throws(Errno) in
+      try retrying(.readSymbolicLink) {
+        buffer.withUnsafeMutableBytes { bytes in
+          let text = bytes.assumingMemoryBound(to: CChar.self)
+          return readlinkat(directory, cName, text.baseAddress.unsafelyUnwrapped, text.count)
+        }
+      }
+    }
+    return FileName(Array(buffer[..<count]))
+  }
+
+  /// "fchmod".
+  package static func setMode(_ fd: CInt, _ mode: mode_t) throws(Errno) {
+    try check(.setAttributes) { fchmod(fd, mode) }
+  }
+
+  /// "fchmodat": symbolic links are followed, so callers know the kind first.
+  package static func setMode(
+    of name: FileName, in directory: CInt, _ mode: mode_t
+  ) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.setAttributes) { fchmodat(directory, cName, mode, 0) }
+    }
+  }
+
+  /// "fchown"; `uid_t.max` and `gid_t.max` leave that one as it is.
+  package static func setOwner(_ fd: CInt, _ user: uid_t, _ group: gid_t) throws(Errno) {
+    try check(.setAttributes) { fchown(fd, user, group) }
+  }
+
+  /// "fchownat" with AT_SYMLINK_NOFOLLOW.
+  package static func setOwner(
+    of name: FileName, in directory: CInt, _ user: uid_t, _ group: gid_t
+  ) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.setAttributes) { fchownat(directory, cName, user, group, AT_SYMLINK_NOFOLLOW) }
+    }
+  }
+
+  /// "futimens".
+  package static func setTimes(
+    _ fd: CInt, access: timespec, modification: timespec
+  ) throws(Errno) {
+    let times = [access, modification]
+    try check(.setAttributes) { futimens(fd, times) }
+  }
+
+  /// "utimensat" with AT_SYMLINK_NOFOLLOW.
+  package static func setTimes(
+    of name: FileName, in directory: CInt, access: timespec, modification: timespec
+  ) throws(Errno) {
+    let times = [access, modification]
+    try name.withCString { cName throws(Errno) in
+      try check(.setAttributes) { utimensat(directory, cName, times, AT_SYMLINK_NOFOLLOW) }
+    }
+  }
+
+  /// "fgetxattr": the whole value. Throws ENODATA where there is none.
+  package static func extendedAttribute(
+    _ fd: CInt, _ name: FileName
+  ) throws(Errno) -> [UInt8] {
+    try grown { buffer throws(Errno) in
+      try name.withCString { cName throws(Errno) in
+        try retrying(.getExtendedAttribute) {
+          pv_fgetxattr(fd, cName, buffer.baseAddress, buffer.count)
+        }
+      }
+    }
+  }
+
+  /// "flistxattr": the names.
+  package static func extendedAttributeNames(_ fd: CInt) throws(Errno) -> [FileName] {
+    let list = try grown { buffer throws(Errno) in
+      try retrying(.getExtendedAttribute) {
+        pv_flistxattr(
+          fd, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+      }
+    }
+    return list.split(separator: 0).map { FileName(Array($0)) }
+  }
+
+  /// "fsetxattr"; `flags`: 0, XATTR_CREATE (1) or XATTR_REPLACE (2).
+  package static func setExtendedAttribute(
+    _ fd: CInt, _ name: FileName, _ value: [UInt8], flags: CInt = 0
+  ) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.setExtendedAttribute) {
+        value.withUnsafeBytes { pv_fsetxattr(fd, cName, $0.baseAddress, $0.count, flags) }
+      }
+    }
+  }
+
+  /// "fremovexattr".
+  package static func removeExtendedAttribute(_ fd: CInt, _ name: FileName) throws(Errno) {
+    try name.withCString { cName throws(Errno) in
+      try check(.setExtendedAttribute) { pv_fremovexattr(fd, cName) }
+    }
+  }
+
+  /// "getdents64": fills `buffer` with `struct linux_dirent64`; 0 at the end of the directory.
+  package static func directoryEntries(
+    _ fd: CInt, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(Errno) -> Int {
+    guard let base = buffer.baseAddress else { return 0 }
+    return try retrying(.readDirectory) { pv_getdents64(fd, base, buffer.count) }
+  }
+
+  /// "flock" with LOCK_EX: waits for it; it goes with the last descriptor of this open file.
+  package static func lockExclusively(_ fd: CInt) throws(Errno) {
+    try check(.lock) { flock(fd, LOCK_EX) }
+  }
+
+  /// "read": what is there, at most `buffer`; 0 at the end.
+  package static func read(
+    _ fd: CInt, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(Errno) -> Int {
+    try retrying(.read) { Glibc.read(fd, buffer.baseAddress, buffer.count) }
+  }
+
+  /// "write": all of `buffer` at the descriptor's own offset.
+  package static func write(_ fd: CInt, _ buffer: UnsafeRawBufferPointer) throws(Errno) {
+    var done = 0
+    while done < buffer.count {
+      var rest = UnsafeRawBufferPointer(rebasing: buffer[done...])
+      let limit = try SyscallFaults.shortWrite(of: rest.count)
+      rest = UnsafeRawBufferPointer(rebasing: rest[..<limit])
+      let count = try retrying(.write) { Glibc.write(fd, rest.baseAddress, rest.count) }
+      if count == 0 { throw .inputOutput }
+      done += count
+    }
+  }
+
+  /// "fcntl" with F_OFD_SETLK: a write lock on the whole file that goes with the last descriptor of
+  /// this open. Throws EAGAIN or EACCES while another holds it.
+  package static func lockWholeFile(_ fd: CInt) throws(Errno) {
+    try check(.lock) { pv_lock_whole_file(fd) }
+  }
+
+  /// "fstatat": of what a symbolic link leads to.
+  package static func statusBehindLinks(of path: FileName) throws(Errno) -> stat {
+    var result = stat()
+    try path.withCString { cPath throws(Errno) in
+      try check(.status) { fstatat(AT_FDCWD, cPath, &result, 0) }
+    }
+    return result
+  }
+
+  private static let xattrFirstGuess = 4096  // ext4 holds no more than this in all
+
+  private static func grown(
+    _ call: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
+  ) throws(Errno) -> [UInt8] {
+    var size = xattrFirstGuess
+    while true {
+      var bytes = [UInt8](repeating: 0, count: size)
+      let result: Result<Int, Errno> = bytes.withUnsafeMutableBytes { buffer in
+        do throws(Errno) { return .success(try call(buffer)) } catch { return .failure(error) }
+      }
+      switch result {
+      case .success(let count): return Array(bytes[..<count])
+      case .failure(.range) where size < 65536: size = 65536  // XATTR_SIZE_MAX
+      case .failure(let error): throw error
+      }
+    }
+  }
+
+  @inline(__always)
+  private static func retrying<Number: SignedInteger>(
+    _ name: SyscallFaults.Call, _ call: () -> Number
+  ) throws(Errno) -> Number {
+    while true {
+      do throws(Errno) { try SyscallFaults.before(name) } catch {
+        if error == .interrupted { continue }
+        throw error
+      }
+      let result = call()
+      if result >= 0 { return result }
+      let error = Errno.current
+      if error != .interrupted { throw error }
+    }
+  }
+
+  @inline(__always)
+  private static func check(
+    _ name: SyscallFaults.Call, _ call: () -> CInt
+  ) throws(Errno) { _ = try retrying(name, call) }
+}
