@@ -1,0 +1,99 @@
+import Glibc
+package import Platform
+import SecuredData
+import Synchronization
+
+/// A finished blob that has no name yet, and the file it is in.
+package final class WrittenBlob: Sendable {
+  package let blob: Blob
+  let file: TemporaryFile
+  private let isOnDisk = Atomic<Bool>(false)
+
+  init(blob: Blob, file: TemporaryFile) {
+    self.blob = blob
+    self.file = file
+  }
+
+  /// For owner, mode, times and extended attributes before it is published.
+  package var descriptor: CInt { file.descriptor }
+
+  /// On return the blob's bytes are on the disk. Costs nothing the second time.
+  package func synchronize() throws(StorageError) {
+    if isOnDisk.load(ordering: .acquiring) { return }
+    do { try Syscalls.synchronizeData(descriptor) } catch { throw .system(error) }
+    isOnDisk.store(true, ordering: .releasing)
+  }
+}
+
+/// The only code that commits: a name holds the whole old blob or the whole new one, whatever
+/// happens in between.
+package enum AtomicReplace {
+  package struct Target: Sendable {
+    package let directory: VaultDirectory
+    package let stored: StoredName
+    /// For the companion of a long name.
+    package let name: FileName
+
+    package init(directory: VaultDirectory, stored: StoredName, name: FileName) {
+      self.directory = directory
+      self.stored = stored
+      self.name = name
+    }
+  }
+
+  /// Puts `blob` under every one of `targets`, the names of one file.
+  ///
+  /// With `replacing`, the names hold an older version: the new blob is on the disk before the
+  /// first rename, and afterwards all names are links of the new one. On failure each name holds
+  /// what it held, except that of several hard links the first few may be new already. The
+  /// directories are the caller's to synchronize.
+  /// Throws `.system(EEXIST)` without `replacing` when a name is taken.
+  package static func publish(
+    _ written: WrittenBlob, as targets: [Target], replacing: Bool
+  ) throws(StorageError) {
+    if replacing { try written.synchronize() }
+    for target in targets {
+      try target.directory.prepareForEntries()
+      try target.directory.prepareCompanion(target.stored, for: target.name)
+      guard replacing else {
+        try written.file.publish(as: target.stored.entry, in: target.directory)
+        continue
+      }
+      let temporary = try target.directory.temporaryName()
+      try written.file.publish(as: temporary, in: target.directory)
+      let directory = target.directory.fd.rawValue
+      do throws(Errno) {
+        try Syscalls.rename(temporary, in: directory, to: target.stored.entry, in: directory)
+      } catch {
+        try? Syscalls.unlink(temporary, in: directory)
+        throw .system(error)
+      }
+    }
+  }
+
+  /// Copies what a replaced file keeps: owner, mode and extended attributes (but the old index).
+  /// The owner is kept as far as this process may give files away.
+  package static func copyAttributes(
+    from old: CInt, to new: CInt
+  ) throws(StorageError) {
+    do throws(Errno) {
+      let status = try Syscalls.status(old)
+      let names: [FileName]
+      do throws(Errno) { names = try Syscalls.extendedAttributeNames(old) } catch {
+        guard error == .notSupported else { throw error }
+        names = []
+      }
+      for name in names where name.hasPrefix("user.") && name != ChunkIndex.attribute {
+        try Syscalls.setExtendedAttribute(
+          new, name, try Syscalls.extendedAttribute(old, name))
+      }
+      let mine = try Syscalls.status(new)
+      if mine.st_uid != status.st_uid || mine.st_gid != status.st_gid {
+        do throws(Errno) { try Syscalls.setOwner(new, status.st_uid, status.st_gid) } catch {
+          guard error == .notPermitted else { throw error }
+        }
+      }
+      try Syscalls.setMode(new, status.st_mode & 0o7777)
+    } catch { throw .system(error) }
+  }
+}

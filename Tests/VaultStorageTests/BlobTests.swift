@@ -1,0 +1,236 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import Platform
+@testable import SecuredData
+@testable import VaultStorage
+
+/// Blobs and their chunk index, with somebody at the disk who changes both.
+@Suite struct BlobTests {
+  static let sizes = [
+    0, 1, 15, 16, 17, 65_519, 65_520, 65_521, 65_535, 65_536, 131_056, 262_128, 262_144, 262_160,
+    5_000_000,
+  ]
+
+  /// A level-2 index: more leaves than three times the tags that it may hold.
+  static let bigSize = 40 << 20
+
+  private static func plaintext(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+    var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(count + 8)
+    while bytes.count < count {
+      state ^= state << 13
+      state ^= state >> 7
+      state ^= state << 17
+      withUnsafeBytes(of: state) { bytes.append(contentsOf: $0) }
+    }
+    return Array(bytes[..<count])
+  }
+
+  private func store(_ bytes: [UInt8], as name: String, in vault: Vault) throws -> StoredName {
+    let name = FileName(name)
+    let stored = try vault.root.storedName(name, kind: .blob)
+    let writer = try BlobWriter(in: vault.root, keys: vault.keys)
+    for start in stride(from: 0, to: bytes.count, by: 100_001) {
+      try bytes[start..<min(start + 100_001, bytes.count)].withUnsafeBytes {
+        try writer.append($0)
+      }
+    }
+    let replacing = try vault.root.find(name) != nil
+    try AtomicReplace.publish(
+      try writer.finish(),
+      as: [AtomicReplace.Target(directory: vault.root, stored: stored, name: name)],
+      replacing: replacing)
+    return stored
+  }
+
+  private func open(_ stored: StoredName, _ vault: Vault) throws -> Blob {
+    try Blob(
+      descriptor: try Syscalls.open(
+        stored.entry, in: vault.root.fd.rawValue, flags: O_RDONLY),
+      keys: vault.keys, isWritable: true)
+  }
+
+  private func read(_ blob: Blob, _ count: Int, at offset: Int64 = 0) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0xEE, count: count)
+    let got = try bytes.withUnsafeMutableBytes { try blob.read(into: $0, at: offset) }
+    return Array(bytes[..<got])
+  }
+
+  private func isRefused(_ body: () throws -> Void) -> Bool {
+    do {
+      try body()
+      return false
+    } catch StorageError.blob(.notAuthenticated), StorageError.blob(.wrongSize) {
+      return true
+    } catch StorageError.system(.inputOutput) {
+      return true
+    } catch {
+      Issue.record("\(error)")
+      return false
+    }
+  }
+
+  private func change(_ path: String, at offset: Int) throws {
+    let file = try FileHandle(forUpdating: URL(filePath: path))
+    try file.seek(toOffset: UInt64(offset))
+    let byte = try #require(try file.read(upToCount: 1)?.first)
+    try file.seek(toOffset: UInt64(offset))
+    try file.write(contentsOf: [byte ^ 1])
+    try file.close()
+  }
+
+  private func index(_ path: String) -> [UInt8]? {
+    guard let file = try? Syscalls.open(FileName(path), flags: O_RDONLY) else { return nil }
+    return try? Syscalls.extendedAttribute(file.rawValue, ChunkIndex.attribute)
+  }
+
+  private func setIndex(_ path: String, _ bytes: [UInt8]) throws {
+    let file = try Syscalls.open(FileName(path), flags: O_RDONLY)
+    try Syscalls.setExtendedAttribute(file.rawValue, ChunkIndex.attribute, bytes)
+  }
+
+  @Test(arguments: sizes) func aBlobIsARNCryptorMessageOfExactlyTheseBytes(size: Int) throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let bytes = Self.plaintext(size)
+      let stored = try store(bytes, as: "photo", in: vault)
+      let message = try #require(place.contents(stored.entry.text))
+      #expect(message.count == 66 + 16 * (size / 16 + 1))
+      // The other way of reading, which is held against vectors of Python and openssl.
+      let keys = vault.keys.messageKeys
+      #expect(
+        try SecuredData.decrypt(message, keys: { _ throws(SecuredDataError) in keys }) == bytes)
+      let blob = try open(stored, vault)
+      #expect(try blob.plaintextSize() == size)
+      #expect(try read(blob, size + 100) == bytes)
+      #expect(try read(blob, 100, at: Int64(size)) == [])
+      for offset in [1, 15, 16, 4095, 65_535, 131_070] where offset < size {
+        #expect(
+          try read(blob, 70_001, at: Int64(offset)) == Array(bytes[offset...].prefix(70_001)))
+      }
+      #expect((index(place.path + "/" + stored.entry.text) != nil) == (size >= 65_536))
+    }
+  }
+
+  @Test func everyAlteredByteOfASmallBlobIsRefused() throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let stored = try store(Self.plaintext(100), as: "photo", in: vault)
+      let path = place.path + "/" + stored.entry.text
+      for offset in 0..<(66 + 112) {
+        try change(path, at: offset)
+        let refused = errorOf { _ = try read(open(stored, vault), 100) } != nil
+        #expect(refused, "byte \(offset)")
+        try change(path, at: offset)
+      }
+      #expect(try read(open(stored, vault), 100) == Self.plaintext(100))
+    }
+  }
+
+  private func errorOf(_ body: () throws -> Void) -> (any Error)? {
+    do { try body() } catch { return error }
+    return nil
+  }
+
+  @Test(arguments: [300_000, bigSize]) func alteredLeavesAreRefusedOthersAreNot(size: Int) throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let bytes = Self.plaintext(size)
+      let stored = try store(bytes, as: "film", in: vault)
+      let path = place.path + "/" + stored.entry.text
+      let blob = try open(stored, vault)
+      #expect(try read(blob, 1000) == Array(bytes[..<1000]))
+      // After it was verified and opened: what counts are the bytes that are decrypted.
+      try change(path, at: 34 + 200_000)
+      #expect(isRefused { _ = try read(blob, 1000, at: 200_000) })
+      if size < 1 << 20 { #expect(try read(blob, 1000) == Array(bytes[..<1000])) }
+      #expect(try read(blob, 500, at: Int64(size - 500)) == Array(bytes[(size - 500)...]))
+      // Opened anew, the index still knows.
+      #expect(isRefused { _ = try read(open(stored, vault), 1000, at: 200_000) })
+      // And without an index the whole blob is refused.
+      try setIndex(path, [])
+      #expect(isRefused { _ = try read(open(stored, vault), 1000) })
+    }
+  }
+
+  @Test func aBigBlobReadsAtRandomPlaces() throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let bytes = Self.plaintext(Self.bigSize)
+      let stored = try store(bytes, as: "film", in: vault)
+      let found = try #require(index(place.path + "/" + stored.entry.text))
+      #expect(found.count < 3072 && found[1] == 2)
+      let blob = try open(stored, vault)
+      for offset in stride(from: 7, to: Self.bigSize, by: 3_333_333) {
+        #expect(
+          try read(blob, 200_000, at: Int64(offset)) == Array(bytes[offset...].prefix(200_000)))
+      }
+    }
+  }
+
+  @Test func anIndexThatIsNotThisBlobsIsIgnoredAndMadeAnew() throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let first = Self.plaintext(300_000, seed: 1)
+      let second = Self.plaintext(300_000, seed: 2)
+      let stored = try store(first, as: "a", in: vault)
+      let other = try store(second, as: "b", in: vault)
+      let path = place.path + "/" + stored.entry.text
+      let good = try #require(index(path))
+      let swapped = try #require(index(place.path + "/" + other.entry.text))
+      var altered = good
+      altered[70] ^= 1
+      var forgedSize = good
+      forgedSize[4] ^= 1
+      let wrong: [[UInt8]] = [
+        [], [1], Array(good[..<75]), Array(good.dropLast()), good + [0], altered, forgedSize,
+        swapped, [UInt8](repeating: 0xFF, count: good.count), [2] + good.dropFirst(),
+      ]
+      for bytes in wrong {
+        try setIndex(path, bytes)
+        #expect(try read(open(stored, vault), 400_000) == first)
+        #expect(index(path) == good)
+      }
+      // From the version before.
+      _ = try store(second, as: "a", in: vault)
+      try setIndex(path, good)
+      #expect(try read(open(stored, vault), 400_000) == second)
+    }
+  }
+
+  @Test func truncatedAndLengthenedBlobsAreRefused() throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let stored = try store(Self.plaintext(300_000), as: "photo", in: vault)
+      let path = place.path + "/" + stored.entry.text
+      let message = try #require(place.contents(stored.entry.text))
+      let good = try #require(index(path))
+      for count in [0, 1, 33, 34, 81, 82, 100, 65_570, message.count - 16, message.count - 1] {
+        try place.write(stored.entry.text, Array(message[..<count]))
+        try setIndex(path, good)
+        #expect(errorOf { _ = try read(open(stored, vault), 10) } != nil, "\(count) bytes")
+      }
+      for extra in [1, 16, 32] {
+        try place.write(stored.entry.text, message + [UInt8](repeating: 0, count: extra))
+        try setIndex(path, good)
+        #expect(errorOf { _ = try read(open(stored, vault), 10) } != nil)
+      }
+    }
+  }
+
+  @Test func aHeaderWithOtherSaltsIsNotReadThroughTheOldIndex() throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let stored = try store(Self.plaintext(300_000), as: "photo", in: vault)
+      let path = place.path + "/" + stored.entry.text
+      for offset in [2, 9, 10, 17, 18, 33] {
+        try change(path, at: offset)
+        #expect(isRefused { _ = try read(open(stored, vault), 10, at: 100_000) })
+        try change(path, at: offset)
+      }
+    }
+  }
+}
