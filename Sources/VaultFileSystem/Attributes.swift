@@ -1,0 +1,246 @@
+package import Glibc
+import Platform
+import Synchronization
+import VaultStorage
+
+/// `stat`, as programs shall see it.
+extension FileSystem {
+  package func attributes(_ node: NodeID) throws(FileSystemError) -> stat {
+    try attributes(of: try table.inode(node))
+  }
+
+  func attributes(of inode: Inode) throws(FileSystemError) -> stat {
+    try withPlace(of: inode) { place throws(FileSystemError) in
+      switch place {
+      case .root(let directory):
+        let status = try calling { () throws(Errno) in
+          try Syscalls.status(directory.fd.rawValue)
+        }
+        return complete(status, inode, nil, directory)
+      case .stored(let directory, let link):
+        let status = try storedStatus(inode, link, directory)
+        return complete(status, inode, link.stored, directory)
+      case .pending:
+        return try pendingAttributes(inode)
+      case .removed(let file):
+        return try removedAttributes(inode, file)
+      }
+    }
+  }
+
+  /// The stored file's own status. When somebody else put another file in its place (a sync
+  /// program, say), the inode goes on with that one and the kernel's pages are dropped.
+  func storedStatus(
+    _ inode: Inode, _ link: Link, _ directory: VaultDirectory
+  ) throws(FileSystemError) -> stat {
+    let status = try calling { () throws(Errno) in
+      try Syscalls.status(of: link.stored.entry, in: directory.fd.rawValue)
+    }
+    let key = BackingKey(status)
+    if inode.state.withLock({ $0.key }) != key {
+      guard status.st_mode & S_IFMT == inode.kind, table.rekey(inode, to: key) else {
+        throw .system(.stale)
+      }
+      invalidatePages(of: inode)
+    }
+    return status
+  }
+
+  /// From the stored file's status to what is shown.
+  func complete(
+    _ status: stat, _ inode: Inode, _ stored: StoredName?, _ directory: VaultDirectory
+  ) -> stat {
+    var result = status
+    result.st_ino = ino_t(inode.number)
+    switch inode.kind {
+    case S_IFREG:
+      let file = inode.state.withLock { $0.file }
+      let change = file?.meta.withLock { $0.isDirty ? ($0.size, $0.modified) : nil }
+      if let (size, modified) = change {
+        result.st_size = off_t(size)
+        result.st_blocks = blkcnt_t((size + 511) / 512)
+        if let modified {
+          result.st_mtim = modified
+          if result.st_ctim < modified { result.st_ctim = modified }
+        }
+      } else if let stored {
+        result.st_size = off_t(plaintextSize(status, inode, stored, directory))
+      }
+    case S_IFLNK:
+      result.st_size = off_t(Self.linkTargetSize(stored: Int(status.st_size), vault.names))
+    case S_IFDIR:
+      if let touched = inode.directory?.touched.withLock({ $0 }) {
+        if result.st_mtim < touched { result.st_mtim = touched }
+        if result.st_ctim < touched { result.st_ctim = touched }
+      }
+    default: break
+    }
+    return result
+  }
+
+  /// Of what is stored, whatever was written since.
+  func plaintextSize(
+    _ status: stat, _ inode: Inode, _ stored: StoredName, _ directory: VaultDirectory
+  ) -> Int64 {
+    let identity = BlobIdentity(status)
+    if let (known, size) = inode.state.withLock({ $0.size }), known == identity { return size }
+    let size = BlobSize.plaintextSize(
+      of: stored.entry, in: directory.fd.rawValue, status, keys: vault.keys)
+    inode.state.withLock { $0.size = (identity, size) }
+    return size
+  }
+
+  /// A target's own length: base64url of a 16-byte synthetic IV and the target, without padding.
+  private static func linkTargetSize(stored: Int, _ names: NamesMode) -> Int {
+    switch names {
+    case .plain: stored
+    case .encrypted: max(0, stored * 3 / 4 - 16)
+    }
+  }
+
+  func pendingAttributes(_ inode: Inode) throws(FileSystemError) -> stat {
+    guard let file = inode.state.withLock({ $0.file }) else { throw .system(.stale) }
+    return try memoryAttributes(inode, file, linkCount: 1)
+  }
+
+  private func removedAttributes(
+    _ inode: Inode, _ file: OpenFile?
+  ) throws(FileSystemError) -> stat {
+    guard let file else { throw .system(.stale) }
+    if file.meta.withLock({ $0.pending != nil }) {
+      return try memoryAttributes(inode, file, linkCount: 0)
+    }
+    throw .system(.stale)
+  }
+
+  /// The attributes of a file that the disk doesn't have (yet or any more).
+  private func memoryAttributes(
+    _ inode: Inode, _ file: OpenFile, linkCount: nlink_t
+  ) throws(FileSystemError) -> stat {
+    var result = stat()
+    result.st_dev = device
+    let (size, pending) = file.meta.withLock { ($0.size, $0.pending) }
+    guard let pending else { throw .system(.stale) }
+    result.st_ino = ino_t(inode.number)
+    result.st_mode = S_IFREG | pending.mode
+    result.st_nlink = linkCount
+    result.st_uid = pending.user
+    result.st_gid = pending.group
+    result.st_size = off_t(size)
+    result.st_blocks = blkcnt_t((size + 511) / 512)
+    result.st_blksize = 4096
+    result.st_atim = pending.accessed
+    result.st_mtim = pending.modified
+    result.st_ctim = pending.changed
+    return result
+  }
+
+  // MARK: Change
+
+  package func setAttributes(
+    _ node: NodeID, _ changes: AttributeChanges
+  ) throws(FileSystemError) -> stat {
+    try checkWritable()
+    noteUse()
+    let inode = try table.inode(node)
+    if let size = changes.size {
+      guard inode.isRegular else {
+        throw .system(inode.isDirectory ? .isADirectory : .invalidArgument)
+      }
+      guard size >= 0 else { throw .system(.invalidArgument) }
+      try truncate(inode, to: size)
+    }
+    try withPlace(of: inode) { place throws(FileSystemError) in
+      switch place {
+      case .root(let directory):
+        try calling { () throws(Errno) in
+          try Self.apply(changes, to: directory.fd.rawValue)
+        }
+      case .stored(let directory, let link):
+        try applyStored(changes, inode, link, directory)
+      case .pending(let file), .removed(let file?):
+        Self.apply(changes, to: file)
+      case .removed(nil):
+        throw .system(.stale)
+      }
+    }
+    return try attributes(of: inode)
+  }
+
+  private func applyStored(
+    _ changes: AttributeChanges, _ inode: Inode, _ link: Link, _ directory: VaultDirectory
+  ) throws(FileSystemError) {
+    let descriptor = directory.fd.rawValue
+    let name = link.stored.entry
+    let before = try storedStatus(inode, link, directory)
+    try calling { () throws(Errno) in
+      if changes.user != nil || changes.group != nil {
+        try Syscalls.setOwner(
+          of: name, in: descriptor, changes.user ?? uid_t.max, changes.group ?? gid_t.max)
+      }
+      // A symbolic link has no mode of its own.
+      if let mode = changes.mode, inode.kind != S_IFLNK {
+        try Syscalls.setMode(of: name, in: descriptor, mode & 0o7777)
+      }
+      if changes.accessTime != nil || changes.modificationTime != nil {
+        let omitted = timespec(tv_sec: 0, tv_nsec: Self.omitTime)
+        try Syscalls.setTimes(
+          of: name, in: descriptor, access: changes.accessTime ?? omitted,
+          modification: changes.modificationTime ?? omitted)
+      }
+    }
+    inode.state.withLock { $0.file }?.meta.withLock { meta in
+      if let time = changes.modificationTime { meta.modified = time }
+      if let time = changes.accessTime { meta.accessed = time }
+    }
+    if inode.isDirectory { inode.directory?.touched.withLock { $0 = nil } }
+    keepCache(of: inode, from: before, link, directory)
+  }
+
+  /// After a change of ours that left the content alone: the kernel's pages stay right.
+  func keepCache(
+    of inode: Inode, from before: stat, _ link: Link, _ directory: VaultDirectory
+  ) {
+    guard inode.isRegular,
+      let after = try? Syscalls.status(of: link.stored.entry, in: directory.fd.rawValue)
+    else { return }
+    inode.state.withLock { state in
+      let old = BlobIdentity(before)
+      if state.cached == old { state.cached = BlobIdentity(after) }
+      if let (identity, size) = state.size, identity == old {
+        state.size = (BlobIdentity(after), size)
+      }
+    }
+  }
+
+  private static let omitTime = (1 << 30) - 2  // UTIME_OMIT, a macro with a cast
+
+  private static func apply(_ changes: AttributeChanges, to descriptor: CInt) throws(Errno) {
+    if changes.user != nil || changes.group != nil {
+      try Syscalls.setOwner(descriptor, changes.user ?? uid_t.max, changes.group ?? gid_t.max)
+    }
+    if let mode = changes.mode { try Syscalls.setMode(descriptor, mode & 0o7777) }
+    if changes.accessTime != nil || changes.modificationTime != nil {
+      let omitted = timespec(tv_sec: 0, tv_nsec: omitTime)
+      try Syscalls.setTimes(
+        descriptor, access: changes.accessTime ?? omitted,
+        modification: changes.modificationTime ?? omitted)
+    }
+  }
+
+  private static func apply(_ changes: AttributeChanges, to file: OpenFile) {
+    file.meta.withLock { meta in
+      guard var pending = meta.pending else { return }
+      if let mode = changes.mode { pending.mode = mode & 0o7777 }
+      if let user = changes.user { pending.user = user }
+      if let group = changes.group { pending.group = group }
+      if let time = changes.accessTime { pending.accessed = time }
+      if let time = changes.modificationTime {
+        pending.modified = time
+        meta.modified = time
+      }
+      pending.changed = .now
+      meta.pending = pending
+    }
+  }
+}

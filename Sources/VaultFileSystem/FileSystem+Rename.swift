@@ -1,0 +1,242 @@
+import Glibc
+package import Platform
+import Synchronization
+import VaultStorage
+
+/// "rename", with RENAME_NOREPLACE and RENAME_EXCHANGE.
+extension FileSystem {
+  package func rename(
+    _ name: FileName, in parent: NodeID, to newName: FileName, in newParent: NodeID,
+    flags: Syscalls.RenameFlags
+  ) throws(FileSystemError) {
+    try checkWritable()
+    try Self.check(newName)
+    noteUse()
+    guard flags.isSubset(of: [.noReplace, .exchange]), flags != [.noReplace, .exchange] else {
+      throw .system(.invalidArgument)
+    }
+    let old = try Side(name, try table.inode(parent), self)
+    let new = try Side(newName, try table.inode(newParent), self)
+    // What needs the disk (a sync, a commit) is done without the locks, then all is looked at anew.
+    var synchronized: BackingKey?
+    while true {
+      let need = try withExclusive([old.inode, new.inode]) { () throws(FileSystemError) -> Need in
+        try rename(old, new, flags, synchronized: synchronized)
+      }
+      switch need {
+      case .nothing: return
+      case .commit(let inode):
+        guard let file = inode.state.withLock({ $0.file }) else { continue }
+        try commit(file, durable: false)
+      case .synchronize(let key, let stored):
+        let file = try openStored(stored.entry, in: old.directory)
+        try calling { () throws(Errno) in try Syscalls.synchronizeData(file.rawValue) }
+        synchronized = key
+      }
+    }
+  }
+
+  private struct Side {
+    let name: FileName
+    let inode: Inode
+    let node: DirectoryNode
+    let directory: VaultDirectory
+
+    init(
+      _ name: FileName, _ inode: Inode, _ fileSystem: FileSystem
+    ) throws(FileSystemError) {
+      self.name = name
+      self.inode = inode
+      (node, directory) = try fileSystem.opened(inode)
+    }
+
+    func link(_ stored: StoredName) -> Link { Link(parent: inode, name: name, stored: stored) }
+  }
+
+  /// What has to happen before a rename can.
+  private enum Need {
+    case nothing
+    case commit(Inode)
+    case synchronize(BackingKey, StoredName)
+  }
+
+  private func rename(
+    _ old: Side, _ new: Side, _ flags: Syscalls.RenameFlags, synchronized: BackingKey?
+  ) throws(FileSystemError) -> Need {
+    let source = try occupant(of: old.name, old.node, old.directory)
+    let target = try occupant(of: new.name, new.node, new.directory)
+    if case .nobody = source { throw .system(.noSuchEntry) }
+    if flags.contains(.exchange) {
+      switch (source, target) {
+      case (_, .nobody): throw .system(.noSuchEntry)
+      case (.pending(let inode, _), _), (_, .pending(let inode, _)): return .commit(inode)
+      case (.stored(let source), .stored(let target)):
+        try exchange(old, source, new, target)
+        return .nothing
+      default: throw .system(.noSuchEntry)
+      }
+    }
+    if case .nobody = target {} else if flags.contains(.noReplace) { throw .system(.exists) }
+    switch source {
+    case .nobody:
+      throw .system(.noSuchEntry)
+    case .pending(let inode, let shadowed):
+      try renamePending(inode, shadowed, old, new, target)
+      return .nothing
+    case .stored(let source):
+      return try renameStored(source, old, new, target, synchronized: synchronized)
+    }
+  }
+
+  /// A new file takes the name in memory; the disk's version of that name stays until the file is
+  /// committed.
+  private func renamePending(
+    _ inode: Inode, _ shadowed: Found?, _ old: Side, _ new: Side, _ target: Occupant
+  ) throws(FileSystemError) {
+    var hasShadow = false
+    switch target {
+    case .nobody: break
+    case .pending(let other, let below):
+      if other === inode { return }
+      dropPending(other, new.name, new.inode, new.node)
+      hasShadow = below != nil
+    case .stored(let found):
+      if found.isDirectory { throw .system(.isADirectory) }
+      hasShadow = true
+      if let replaced = table.find(BackingKey(found.status)) {
+        keepForHandles(replaced, found, new.directory)
+        noteRemoved(replaced, new.name, new.inode, found)
+      }
+    }
+    if let shadowed { try unlinkStored(old.name, shadowed, old.inode, old.directory) }
+    dropPending(inode, old.name, old.inode, old.node)
+    let stored = try storing { () throws(StorageError) in
+      try new.directory.storedName(new.name, kind: .blob)
+    }
+    new.node.pending.withLock { $0[new.name] = inode }
+    new.node.touched.withLock { $0 = .now }
+    inode.add(new.link(stored), isOnlyOne: true)
+    inode.state.withLock { $0.file }?.meta.withLock { meta in
+      meta.pending?.changed = .now
+      meta.pending?.hasShadow = hasShadow
+    }
+  }
+
+  private func renameStored(
+    _ source: Found, _ old: Side, _ new: Side, _ target: Occupant, synchronized: BackingKey?
+  ) throws(FileSystemError) -> Need {
+    var replaced: Found?
+    switch target {
+    case .nobody: break
+    case .pending(let inode, let shadowed):
+      if source.isDirectory { throw .system(.notADirectory) }
+      dropPending(inode, new.name, new.inode, new.node)
+      replaced = shadowed
+    case .stored(let found):
+      if source.isDirectory, !found.isDirectory { throw .system(.notADirectory) }
+      if !source.isDirectory, found.isDirectory { throw .system(.isADirectory) }
+      if BackingKey(found.status) == BackingKey(source.status) {
+        // Two names of one file: rename(2) leaves both.
+        return .nothing
+      }
+      replaced = found
+    }
+    let key = BackingKey(source.status)
+    if let replaced, replaced.kind == .blob, source.kind == .blob, synchronized != key {
+      return .synchronize(key, source.stored)
+    }
+    let stored = try storing { () throws(StorageError) in
+      let stored = try new.directory.storedName(new.name, kind: source.kind)
+      try new.directory.prepareForEntries()
+      try new.directory.prepareCompanion(stored, for: new.name)
+      return stored
+    }
+    let loser = replaced.flatMap { table.find(BackingKey($0.status)) }
+    if let replaced {
+      if replaced.isDirectory {
+        try removeStoredDirectory(new.name, replaced, new.inode, new.directory)
+        // It took the companion with it.
+        try storing { () throws(StorageError) in
+          try new.directory.prepareCompanion(stored, for: new.name)
+        }
+      } else if let loser {
+        keepForHandles(loser, replaced, new.directory)
+      }
+    }
+    do throws(FileSystemError) {
+      try calling { () throws(Errno) in
+        try Syscalls.rename(
+          source.stored.entry, in: old.directory.fd.rawValue, to: stored.entry,
+          in: new.directory.fd.rawValue)
+      }
+    } catch {
+      new.directory.removeCompanion(stored)
+      throw error
+    }
+    if let replaced, !replaced.isDirectory {
+      if replaced.stored.entry != stored.entry {
+        // A photo over a link or the like: those are stored under another form of the name.
+        try calling { () throws(Errno) in
+          try Syscalls.unlink(replaced.stored.entry, in: new.directory.fd.rawValue)
+        }
+      }
+      if replaced.stored.companion != stored.companion {
+        new.directory.removeCompanion(replaced.stored)
+      }
+      if let loser { noteRemoved(loser, new.name, new.inode, replaced) }
+    }
+    if source.stored.companion != nil, source.stored != stored || old.inode !== new.inode {
+      old.directory.removeCompanion(source.stored)
+    }
+    noteMoved(source, old, new, stored)
+    return .nothing
+  }
+
+  private func exchange(
+    _ old: Side, _ source: Found, _ new: Side, _ target: Found
+  ) throws(FileSystemError) {
+    let (newStored, oldStored) = try storing { () throws(StorageError) in
+      let newStored = try new.directory.storedName(new.name, kind: source.kind)
+      let oldStored = try old.directory.storedName(old.name, kind: target.kind)
+      try new.directory.prepareCompanion(newStored, for: new.name)
+      try old.directory.prepareCompanion(oldStored, for: old.name)
+      return (newStored, oldStored)
+    }
+    let oldDirectory = old.directory.fd.rawValue
+    let newDirectory = new.directory.fd.rawValue
+    try calling { () throws(Errno) in
+      if newStored.entry == target.stored.entry, oldStored.entry == source.stored.entry {
+        try Syscalls.rename(
+          source.stored.entry, in: oldDirectory, to: newStored.entry, in: newDirectory,
+          flags: .exchange)
+      } else {
+        // A photo and something else, or a name of a sync program's making: two steps.
+        try Syscalls.rename(
+          source.stored.entry, in: oldDirectory, to: newStored.entry, in: newDirectory,
+          flags: .noReplace)
+        try Syscalls.rename(
+          target.stored.entry, in: newDirectory, to: oldStored.entry, in: oldDirectory,
+          flags: .noReplace)
+      }
+    }
+    let sourceInode = table.find(BackingKey(source.status))
+    let targetInode = table.find(BackingKey(target.status))
+    sourceInode?.remove(old.name, in: old.inode)
+    targetInode?.remove(new.name, in: new.inode)
+    noteMoved(source, to: new, newStored, sourceInode)
+    noteMoved(target, to: old, oldStored, targetInode)
+  }
+
+  private func noteMoved(_ source: Found, _ old: Side, _ new: Side, _ stored: StoredName) {
+    let inode = table.find(BackingKey(source.status))
+    inode?.remove(old.name, in: old.inode)
+    noteMoved(source, to: new, stored, inode)
+  }
+
+  private func noteMoved(_ source: Found, to new: Side, _ stored: StoredName, _ inode: Inode?) {
+    guard let inode else { return }
+    let link = new.link(stored)
+    inode.add(link, isOnlyOne: source.isDirectory || source.status.st_nlink == 1)
+    keepCache(of: inode, from: source.status, link, new.directory)
+  }
+}

@@ -1,0 +1,129 @@
+import Glibc
+import Platform
+import Synchronization
+import VaultStorage
+
+package typealias NodeID = UInt64
+
+/// What the backing disk knows a stored file by. It changes with every commit; the node doesn't.
+struct BackingKey: Hashable {
+  let device: UInt64
+  let inode: UInt64
+
+  init(_ status: stat) {
+    device = UInt64(status.st_dev)
+    inode = UInt64(status.st_ino)
+  }
+}
+
+/// One name of an inode.
+struct Link: Sendable {
+  let parent: Inode
+  let name: FileName
+  let stored: StoredName
+}
+
+/// A file, directory, link or other node that the kernel or a handle knows: one for all its hard
+/// links, so that there is one page cache.
+final class Inode: Sendable {
+  static let rootID: NodeID = 1
+
+  let nodeID: NodeID
+  /// The S_IFMT bits.
+  let kind: mode_t
+  /// What programs see as `st_ino`.
+  let number: UInt64
+  /// For directories.
+  let directory: DirectoryNode?
+  let state: Mutex<State>
+
+  struct State {
+    /// The names known so far; none for the root and for what was removed while in use.
+    var links: [Link] = []
+    /// nil until the first commit of a new file.
+    var key: BackingKey?
+    /// While a handle is open or writes are uncommitted.
+    var file: OpenFile?
+    var handleCount = 0
+    /// Directories of links that were searched for, counted as if the kernel knew them.
+    var borrowed: [Inode] = []
+    /// The version that `file` was opened with or last committed.
+    var opened: BlobIdentity?
+    /// The version that the kernel's page cache holds.
+    var cached: BlobIdentity?
+    /// The plaintext's size, for the version it belongs to.
+    var size: (BlobIdentity, Int64)?
+  }
+
+  init(
+    nodeID: NodeID, kind: mode_t, number: UInt64, key: BackingKey?, directory: DirectoryNode?
+  ) {
+    self.nodeID = nodeID
+    self.kind = kind
+    self.number = number
+    self.directory = directory
+    state = Mutex(State(key: key))
+  }
+
+  var isDirectory: Bool { kind == S_IFDIR }
+  var isRegular: Bool { kind == S_IFREG }
+
+  /// The path for messages, as the user knows it.
+  var displayPath: String {
+    guard let link = state.withLock({ $0.links.first }) else {
+      return nodeID == Self.rootID ? "" : "(removed)"
+    }
+    let above = link.parent.displayPath
+    return above.isEmpty ? link.name.description : "\(above)/\(link.name)"
+  }
+
+  /// Notes that `link` leads here. A file that has one link only, has only this one.
+  func add(_ link: Link, isOnlyOne: Bool) {
+    state.withLock { state in
+      if state.links.contains(where: { $0.isSame(link) }) { return }
+      if isOnlyOne { state.links = [link] } else { state.links.append(link) }
+    }
+  }
+
+  func remove(_ name: FileName, in parent: Inode) {
+    state.withLock { state in
+      state.links.removeAll { $0.parent === parent && $0.name == name }
+    }
+  }
+}
+
+extension Link {
+  func isSame(_ other: Link) -> Bool { parent === other.parent && name == other.name }
+}
+
+/// What a directory's inode has besides.
+final class DirectoryNode: Sendable {
+  /// Held, shared, while a name of this directory is looked up or its file touched, and
+  /// exclusively while a name changes: between what the disk says of a name and what the inode
+  /// table says there is no moment in which they differ.
+  let lock = ReadWriteLock()
+  /// New files that have no name on the disk yet. Changed with `lock` held exclusively.
+  let pending = Mutex<[FileName: Inode]>([:])
+  /// When a pending file came or went: the directory's times until the disk has them.
+  let touched = Mutex<timespec?>(nil)
+  /// Made in this mount and not yet synchronized with its parent.
+  let isFresh = Atomic<Bool>(false)
+
+  private let opened: Mutex<VaultDirectory?>
+
+  init(_ opened: VaultDirectory?) { self.opened = Mutex(opened) }
+
+  /// The open directory; opened when first needed.
+  func vaultDirectory(of inode: Inode) throws(FileSystemError) -> VaultDirectory {
+    if let known = opened.withLock({ $0 }) { return known }
+    guard let link = inode.state.withLock({ $0.links.first }) else { throw .system(.stale) }
+    guard let parentNode = link.parent.directory else { throw .system(.notADirectory) }
+    let parent = try parentNode.vaultDirectory(of: link.parent)
+    let found = try storing { () throws(StorageError) in try parent.open(child: link.stored) }
+    return opened.withLock { known in
+      if let known { return known }
+      known = found
+      return found
+    }
+  }
+}
