@@ -1,0 +1,179 @@
+import Platform
+import SecretStore
+import SecuredData
+import VaultStorage
+
+/// Why a command ends early: what went wrong, what to do next, and the program's exit code.
+/// Here the errors of all layers become sentences; they are lower case and have no final period.
+struct CommandError: Error {
+  let exitCode: ExitCode
+  let message: String
+  let hint: String?
+
+  init(_ exitCode: ExitCode, _ message: String, hint: String? = nil) {
+    self.exitCode = exitCode
+    self.message = message
+    self.hint = hint
+  }
+
+  /// The operating system's error about `subject`, mostly a path.
+  init(_ subject: String, _ error: Errno, hint: String? = nil) {
+    self.init(
+      .failed, "\(subject): \(Self.sentence(error))", hint: hint ?? Self.hint(error))
+  }
+
+  private static func hint(_ error: Errno) -> String {
+    switch error {
+    case .noSuchEntry, .notADirectory, .isADirectory, .nameTooLong: "check the path"
+    case .permissionDenied, .notPermitted: "check the owner and the mode"
+    case .noSpace, .quotaExceeded: "make room and try again"
+    case .readOnly: "is the disk mounted read-only?"
+    case .badDescriptor: "is that descriptor open in the calling program?"
+    case .inputOutput: "does the disk fail? the system log may tell"
+    default: "mend that and try again"
+    }
+  }
+
+  /// The C library begins with a capital.
+  private static func sentence(_ error: Errno) -> String {
+    let text = error.description
+    return text.prefix(1).lowercased() + text.dropFirst()
+  }
+}
+
+/// Runs `body`; what the operating system refuses there is an error about `subject`.
+func about<Result: ~Copyable>(
+  _ subject: String, hint: String? = nil, _ body: () throws(Errno) -> Result
+) throws(CommandError) -> Result {
+  do throws(Errno) { return try body() } catch {
+    throw CommandError(subject, error, hint: hint)
+  }
+}
+
+extension CommandError {
+  static func wrongCredentials(_ user: String) -> CommandError {
+    CommandError(
+      .wrongCredentials, "invalid username/password combination",
+      hint: "try again; with the recovery key, 'photovault recover \(user) --vault DIR' sets a "
+        + "new password")
+  }
+
+  static func accountExists(_ user: String) -> CommandError {
+    CommandError(
+      .accountExists, "account exists: \(user)",
+      hint: "'photovault mount \(user)' unlocks it; choose another name for a new one")
+  }
+
+  /// A secret store's error about an account.
+  init(_ user: String, _ error: SecretStoreError) {
+    switch error {
+    case .duplicateItem:
+      self = .accountExists(user)
+    case .itemNotFound:
+      self.init(
+        .noSuchAccount, "no account '\(user)'",
+        hint: "'photovault accounts' lists them, 'photovault create \(user)' makes one")
+    case .authenticationFailed:
+      self = .wrongCredentials(user)
+    case .userCancelled:
+      self.init(.failed, "cancelled", hint: "nothing was changed")
+    case .interactionNotAllowed:
+      self.init(
+        .storeUnavailable, "the secret store is locked", hint: "unlock it and try again")
+    case .notAvailable(let reason):
+      self.init(user, reason)
+    }
+  }
+
+  private init(_ user: String, _ reason: SecretStoreError.Reason) {
+    switch reason {
+    case .system(let path, let error):
+      let hint =
+        error == .permissionDenied || error == .notPermitted
+        ? "give this user access to it, or another --home" : "mend that and try again"
+      self.init(
+        .storeUnavailable, "the secret store is unavailable: \(path): \(Self.sentence(error))",
+        hint: hint)
+    case .damaged(let what):
+      self.init(
+        .storeUnavailable, "the account item of '\(user)' is damaged: \(what)",
+        hint: "put back a backup of it, or use 'photovault remove \(user)' and then "
+          + "'photovault recover \(user) --vault DIR'")
+    case .unsupportedFormat(let format):
+      self.init(
+        .storeUnavailable, "the account item of '\(user)' has the unknown format \(format)",
+        hint: "use the photovault that made it")
+    case .crypto(let failure):
+      self.init(.failed, "\(failure)", hint: "is there enough memory? is OpenSSL complete?")
+    }
+  }
+
+  /// An error about the vault at `path`.
+  init(vault path: String, _ error: StorageError) {
+    switch error {
+    case .system(let error):
+      self.init("the vault \(path)", error)
+    case .notAVault(let what):
+      self.init(
+        .notAVault, "not a vault: \(path): \(what)",
+        hint: "is the disk there that holds it? was the folder moved?")
+    case .unsupportedFormat(let format):
+      self.init(
+        .notAVault, "the vault \(path) has the unknown format \(format)",
+        hint: "use the photovault that made it")
+    case .wrongRecoveryKey:
+      self.init(
+        .notAVault, "\(path)/vault.json was altered or belongs to another recovery key",
+        hint: "put back a backup of that one file")
+    case .alreadyOpen:
+      self.init(
+        .alreadyMounted, "the vault \(path) is unlocked already",
+        hint: "'photovault status' shows where, 'photovault unmount' locks it")
+    case .damagedDirectory, .damagedMetadata:
+      self.init(
+        .failed, "the vault \(path) is damaged: \(error)",
+        hint: "put back a backup of its directory.id files")
+    case .blob(let error):
+      self.init(message: path, error)
+    case .crypto(let failure):
+      self.init(.failed, "\(failure)", hint: "is there enough memory? is OpenSSL complete?")
+    }
+  }
+
+  /// An error about the encrypted file `name`.
+  init(message name: String, _ error: SecuredDataError) {
+    switch error {
+    case .notAuthenticated:
+      self.init(
+        .wrongCredentials, "\(name): wrong password, or the file was altered",
+        hint: "the two cannot be told apart; try the password again, then a backup of the file")
+    case .wrongSize(let size):
+      self.init(
+        .failed, "\(name): no RNCryptor message has \(size) bytes",
+        hint: "the file was cut off, or never encrypted")
+    case .version4Draft:
+      self.init(
+        .failed, "\(name): made by a draft of RNCryptor 4, which was never finished",
+        hint: "open it with the program that wrote it")
+    case .base64Text:
+      self.init(
+        .failed, "\(name): base64 text", hint: "decode it first: base64 -d <IN >OUT")
+    case .plainPicture(let kind):
+      self.init(
+        .failed, "\(name): a \(kind) file that is not encrypted",
+        hint: "it can be used as it is")
+    case .unknownVersion, .unknownOptions:
+      self.init(
+        .failed, "\(name): not an RNCryptor message",
+        hint: "versions 1 to 3 can be opened")
+    case .wrongMode:
+      self.init(
+        .failed, "\(name): encrypted with keys, not with a password",
+        hint: "open it with the program that wrote it")
+    case .crypto(let failure):
+      self.init(.failed, "\(name): \(failure)", hint: "is there enough memory?")
+    case .outOfMemory:
+      self.init(.failed, "\(name): out of memory", hint: "close other programs and try again")
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import FUSESession
+import Glibc
+import Platform
+import VaultFileSystem
+import VaultStorage
+
+/// All a mount's process has to know, except the recovery key.
+struct MountJob: Codable, Sendable {
+  let user: String
+  let vault: String
+  let vaultID: [UInt8]
+  /// See `MountPoint.resolve`.
+  let mountPoint: String
+  /// By a mount that ended without removing it.
+  let mountPointWasMade: Bool
+  let options: MountOptions
+
+  /// Mounts, calls `ready`, answers until the mount ends. The vault's lock goes and its keys are
+  /// wiped before this returns.
+  func run(
+    recoveryKey: consuming SecretBytes, ready: @escaping @Sendable () -> Void
+  ) throws(CommandError) -> ExitCode {
+    MountedVault.blockSignals()
+    ProcessHardening.raiseDescriptorLimit()
+    ProcessHardening.lockMemory()
+    ProcessHardening.limitHeaps()
+    let fileSystem = FileSystem(vault: try openVault(recoveryKey))
+    let session: Session
+    do throws(Session.Failure) {
+      session = try Session(
+        fileSystem,
+        Session.Options(source: "photovault:\(user)", mountOptions: mountOptions))
+    } catch { throw Self.refused(error, mountPoint) }
+    let registry = try MountRegistry.own()
+    do throws(CommandError) {
+      return try mount(fileSystem, session, registry, ready)
+    } catch {
+      session.destroy()
+      registry.remove(mountPoint)
+      throw error
+    }
+  }
+
+  /// Throws only before the mount stands.
+  private func mount(
+    _ fileSystem: FileSystem, _ session: Session, _ registry: MountRegistry,
+    _ ready: @escaping @Sendable () -> Void
+  ) throws(CommandError) -> ExitCode {
+    var place = try MountPoint(mountPoint, options, wasMadeBefore: mountPointWasMade)
+    let record = MountRecord(
+      user: user, mountPoint: mountPoint, vault: vault, process: getpid(), since: time(nil),
+      mountPointWasMade: place.wasMade)
+    let socket = try about("the control socket") { () throws(Errno) in
+      try ControlSocket.listen(registry, mountPoint)
+    }
+    let watcher = try about("starting a second process") { () throws(Errno) in
+      try MountWatcher(record, registry)
+    }
+    do throws(Session.Failure) { try session.mount(at: FileName(mountPoint)) } catch {
+      throw Self.refused(error, mountPoint)
+    }
+    place.protect()
+    do throws(CommandError) { try registry.add(record) } catch {
+      // Mounted all the same: umount(8) and signals end it.
+      Log.warning("'photovault status' will not find this mount: \(error.message)")
+    }
+    let mounted = MountedVault(fileSystem, session, record, options)
+    let code = mounted.serve(place, registry, socket, ready: ready)
+    _ = consume watcher
+    return code
+  }
+
+  private func openVault(_ recoveryKey: borrowing SecretBytes) throws(CommandError) -> Vault {
+    do throws(StorageError) {
+      let opened = try Vault.open(
+        at: vault, password: recoveryKey, readOnly: options.isReadOnly)
+      guard opened.id == vaultID else { throw StorageError.notAVault("another vault is there") }
+      return opened
+    } catch { throw CommandError(vault: vault, error) }
+  }
+
+  private var mountOptions: [String] {
+    options.passedOn + (options.isReadOnly ? ["ro"] : [])
+  }
+
+  private static func refused(_ failure: Session.Failure, _ path: String) -> CommandError {
+    switch failure {
+    case .system(let error):
+      return CommandError("cannot mount at \(path)", error)
+    case .message(let said):
+      let isAboutPlace = said.contains("mountpoint") || said.contains("mount point")
+      return CommandError(
+        isAboutPlace ? .mountPointUnusable : .failed, "cannot mount at \(path): \(said)",
+        hint: hint(said))
+    }
+  }
+
+  private static func hint(_ said: String) -> String? {
+    if said.contains("user_allow_other") {
+      return "root has to put the line 'user_allow_other' into /etc/fuse.conf"
+    }
+    if said.contains("exec fusermount3") { return "install the package fuse3" }
+    if said.contains("/dev/fuse") || said.contains("device not found") {
+      return "this machine or container offers no FUSE: see 'photovault doctor'"
+    }
+    return nil
+  }
+}

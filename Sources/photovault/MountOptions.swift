@@ -1,0 +1,95 @@
+/// What `mount` is told about the mount itself; long options and their `-o` spelling mean the same.
+struct MountOptions: Codable, Equatable, Sendable {
+  /// Seconds without use until the folder locks while no program has a file of it open; 0: never.
+  var idleSeconds = 600
+  /// The same, whoever has a file open.
+  var forcedIdleSeconds = 0
+  var isReadOnly = false
+  /// Leave the mode of a mount point that existed before as it is.
+  var keepsMountPointMode = false
+  var allowsNonEmpty = false
+  /// libfuse's and the kernel's own.
+  var passedOn: [String] = []
+
+  static let specs: [OptionSpec] = [
+    OptionSpec(
+      "idle", value: "DURATION",
+      help: "lock after this time without use: 90s, 10m, 1h (10m); 0: never"),
+    OptionSpec(
+      "idle-force", value: "DURATION", help: "... even if a program has a file open (never)"),
+    OptionSpec("on-screen-lock", value: "lock|ignore", help: "when the screen locks"),
+    OptionSpec(
+      "screen-lock-means", value: "lock|blank", help: "whether blanking alone is a screen lock"),
+    OptionSpec("on-suspend", value: "lock|ignore", help: "when the machine suspends"),
+    OptionSpec(
+      "lock-grace", value: "DURATION", help: "time for programs to finish before a lock (3s)"),
+    OptionSpec("read-only", help: "nothing in the folder can be changed"),
+    OptionSpec("exclude-from-backup", help: "ask backup programs to leave the folder out"),
+    OptionSpec("keep-thumbnails", help: "keep thumbnails of these photos at lock"),
+    OptionSpec(
+      "keep-mount-point-mode", help: "leave a mount point that exists writable while locked"),
+  ]
+
+  init() {}
+
+  init(_ arguments: Arguments) throws(CommandError) {
+    idleSeconds = try Self.seconds(arguments, "idle") ?? idleSeconds
+    forcedIdleSeconds = try Self.seconds(arguments, "idle-force") ?? forcedIdleSeconds
+    isReadOnly = arguments.has("read-only")
+    keepsMountPointMode = arguments.has("keep-mount-point-mode")
+    _ = try Self.seconds(arguments, "lock-grace")
+    for (option, choices) in Self.choices {
+      guard let value = arguments.value(of: option) else { continue }
+      guard choices.contains(value) else {
+        throw .usage("--\(option) is \(choices.joined(separator: " or ")), not \(value)", "mount")
+      }
+    }
+  }
+
+  private static let choices = [
+    ("on-screen-lock", ["lock", "ignore"]),
+    ("screen-lock-means", ["lock", "blank"]),
+    ("on-suspend", ["lock", "ignore"]),
+  ]
+
+  /// What was asked for and is not done: nobody shall rely on it.
+  static func warnings(_ arguments: Arguments) -> [String] {
+    var warnings: [String] = []
+    if arguments.value(of: "on-screen-lock") == "lock" {
+      warnings.append("this version does not watch the screen: it will not lock with it")
+    }
+    if arguments.value(of: "on-suspend") == "lock" {
+      warnings.append("this version does not watch for suspend: it will not lock before it")
+    }
+    if arguments.value(of: "lock-grace") != nil {
+      warnings.append("this version does not wait for writers: what is unfinished is kept aside")
+    }
+    if arguments.has("exclude-from-backup") {
+      warnings.append("this version does not mark the folder for backup programs")
+    }
+    return warnings
+  }
+
+  private static func seconds(
+    _ arguments: Arguments, _ option: String
+  ) throws(CommandError) -> Int? {
+    guard let text = arguments.value(of: option) else { return nil }
+    guard let seconds = seconds(text) else {
+      throw .usage("--\(option) is a duration such as 90s, 10m or 1h, not \(text)", "mount")
+    }
+    return seconds
+  }
+
+  /// `90s`, `10m`, `1h`; `0` needs no unit.
+  static func seconds(_ text: String) -> Int? {
+    if text == "0" { return 0 }
+    let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600]
+    guard let unit = text.last.flatMap({ units[$0] }) else { return nil }
+    let digits = text.dropLast()
+    guard !digits.isEmpty, digits.utf8.allSatisfy({ (48...57).contains($0) }),
+      let number = Int(digits)
+    else { return nil }
+    let (seconds, overflows) = number.multipliedReportingOverflow(by: unit)
+    return overflows ? nil : seconds
+  }
+}

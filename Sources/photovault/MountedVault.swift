@@ -1,0 +1,234 @@
+import FUSESession
+import Glibc
+import Platform
+import SessionMonitor
+import VaultFileSystem
+import VaultStorage
+
+/// An unlocked vault in its place: puts the layers together and owns the order in which they end.
+///
+/// Whatever ends the mount (umount(8), `photovault unmount`, a signal, idleness), the thread that
+/// called `serve` puts things away: changes to the disk, then the connection, then the mount
+/// point, then the record that others find us by.
+final class MountedVault: Sendable {
+  enum Outcome: Equatable {
+    /// Unmounted; the names of files whose last changes could not be saved.
+    case unmounted(unsaved: [String])
+    /// A program has something open, nothing has changed.
+    case busy
+    case failed(Errno)
+  }
+
+  private struct State {
+    /// Somebody is trying to end the mount; one at a time.
+    var isEnding = false
+    /// No name leads to the mount any more.
+    var isUnmounted = false
+    var unsaved: Set<String> = []
+    /// `serve` has put everything away.
+    var isOver = false
+  }
+
+  private let fileSystem: FileSystem
+  private let session: Session
+  private let record: MountRecord
+  private let options: MountOptions
+  private let state = ConditionLock(State())
+
+  init(
+    _ fileSystem: FileSystem, _ session: Session, _ record: MountRecord, _ options: MountOptions
+  ) {
+    self.fileSystem = fileSystem
+    self.session = session
+    self.record = record
+    self.options = options
+  }
+
+  // MARK: The end
+
+  /// Takes the mount away and waits until all is saved and put away. Any thread but `serve`'s.
+  ///
+  /// With `force`, programs that hold files are cut off once what they wrote is saved.
+  func unmount(force: Bool) -> Outcome {
+    let isFirst = state.withLock(
+      when: { !$0.isEnding },
+      { state in
+        state.isEnding = !state.isUnmounted
+        return state.isEnding
+      })
+    if isFirst {
+      var error = unmountInOrder(tries: force ? 1 : 10)
+      if force, error != nil { error = cutOff() }
+      state.withLock { state in
+        state.isEnding = false
+        state.isUnmounted = error == nil
+      }
+      if let error { return error == .busy ? .busy : .failed(error) }
+    }
+    return state.withLock(
+      when: { $0.isOver }, { .unmounted(unsaved: $0.unsaved.sorted()) })
+  }
+
+  /// nil: done. A program that is just ending, or a listing just read, keeps a mount busy for a
+  /// moment: hence several tries.
+  private func unmountInOrder(tries: Int) -> Errno? {
+    var error = Errno.busy
+    for _ in 0..<tries {
+      do throws(Errno) {
+        try Unmount.orderly(place)
+        return nil
+      } catch let failure { error = failure }
+      // Gone by other hands meanwhile.
+      if !isMounted { return nil }
+      if error != .busy { break }
+      usleep(50_000)
+    }
+    return error
+  }
+
+  private func cutOff() -> Errno? {
+    Log.warning("cutting off: \(Holder.sentence(of: record))")
+    save()
+    do throws(Errno) { try Unmount.detach(place) } catch {
+      if isMounted { return error }
+    }
+    // Again what was written since; after that, nobody is answered any more.
+    save()
+    session.dropCaches(of: fileSystem.knownNodes)
+    session.cutOff()
+    return nil
+  }
+
+  private func save() {
+    let unsaved = fileSystem.commitAll()
+    state.withLock { $0.unsaved.formUnion(unsaved) }
+  }
+
+  private var place: FileName { FileName(record.mountPoint) }
+
+  private var isMounted: Bool {
+    guard let table = try? MountTable.current() else { return true }
+    return table.top(at: place)?.type == MountTable.photovaultType
+  }
+
+  // MARK: Life
+
+  /// Answers the kernel until the mount ends, then puts everything away. `ready` is called, on
+  /// another thread, once the folder answers.
+  func serve(
+    _ mountPoint: consuming MountPoint, _ registry: MountRegistry,
+    _ socket: consuming FileDescriptor, ready: @escaping @Sendable () -> Void
+  ) -> ExitCode {
+    var threads: [NativeThread] = []
+    var control: ControlServer?
+    var failure: Errno?
+    do throws(Errno) {
+      let server = try ControlServer(socket) { self.answer($0) }
+      control = server
+      threads.append(try server.start())
+      threads.append(try NativeThread(named: "idle") { self.watchUse() })
+      _ = try NativeThread(named: "signals") { self.waitForSignals() }
+      _ = try NativeThread(named: "ready") { self.waitUntilReady(ready) }
+      try session.loop()
+    } catch {
+      failure = error
+      Log.error("the mount at \(record.mountPoint) ends: \(error)")
+    }
+    save()
+    session.destroy()
+    if MountPoint.isDead(record.mountPoint) { try? Unmount.detach(place) }
+    _ = consume mountPoint
+    registry.remove(record.mountPoint)
+    let unsaved = state.withLock { state in
+      state.isUnmounted = true
+      state.isOver = true
+      return state.unsaved
+    }
+    control?.stop()
+    for thread in threads { thread.join() }
+    if !unsaved.isEmpty {
+      Log.error("could not save: \(unsaved.sorted().joined(separator: ", "))")
+    }
+    return failure == nil && unsaved.isEmpty ? .done : .failed
+  }
+
+  /// The first question to the mount, ours, is answered when all others are.
+  private func waitUntilReady(_ ready: () -> Void) {
+    var status = stat()
+    if lstat(record.mountPoint, &status) == 0 { ready() }
+  }
+
+  /// Signals that ask a process to end; blocked in all threads, see `blockSignals`.
+  private static var endingSignals: sigset_t {
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for number in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, number) }
+    return signals
+  }
+
+  /// To be called before any thread is made.
+  static func blockSignals() {
+    var signals = endingSignals
+    pthread_sigmask(SIG_BLOCK, &signals, nil)
+  }
+
+  /// The machine or the session ends: programs get no say.
+  private func waitForSignals() {
+    var signals = Self.endingSignals
+    while true {
+      var number: CInt = 0
+      guard sigwait(&signals, &number) == 0 else { continue }
+      if case .failed(let error) = unmount(force: true) {
+        Log.error("can't unmount \(record.mountPoint): \(error)")
+      }
+    }
+  }
+
+  private func watchUse() {
+    var monitor = IdleMonitor(
+      limit: options.idleSeconds, forcedLimit: options.forcedIdleSeconds)
+    guard monitor.isActive else { return }
+    var reported: [Holder] = []
+    while !state.withLock(when: { $0.isOver }, forMilliseconds: 1000, { _ in }) {
+      let action = monitor.action(now: BootTime.seconds, lastUse: Int(fileSystem.lastUse))
+      if action == .wait { continue }
+      if action == .lock, fileSystem.openFileCount > 0 || unmount(force: false) == .busy {
+        monitor.wasBusy(now: BootTime.seconds)
+        let holders = Holder.all(of: record)
+        if holders != reported {
+          let who = Holder.sentence(holders, record.mountPoint)
+          Log.notice("\(record.mountPoint) is not in use but can't be locked: \(who)")
+        }
+        reported = holders
+      } else if action == .lockByForce {
+        _ = unmount(force: true)
+      }
+    }
+  }
+
+  // MARK: What other commands ask
+
+  private func answer(_ request: ControlRequest) -> ControlReply {
+    switch request.verb {
+    case .status:
+      return ControlReply(
+        idleSeconds: max(0, BootTime.seconds - Int(fileSystem.lastUse)),
+        idleLimitSeconds: options.idleSeconds, isReadOnly: options.isReadOnly)
+    case .unmount:
+      switch unmount(force: request.isForced) {
+      case .unmounted(let unsaved): return ControlReply(unsaved: unsaved)
+      case .busy: return ControlReply(outcome: .busy)
+      case .failed(let error): return ControlReply(outcome: .failed, message: "\(error)")
+      }
+    }
+  }
+}
+
+/// CLOCK_BOOTTIME: time asleep counts.
+enum BootTime {
+  static var seconds: Int {
+    var time = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &time)
+    return time.tv_sec
+  }
+}
