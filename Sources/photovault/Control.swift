@@ -3,7 +3,7 @@ import Platform
 
 /// What other commands say to a mount's process over its socket, one packet each way.
 struct ControlRequest: Codable, Sendable {
-  enum Verb: String, Codable { case status, unmount }
+  enum Verb: String, Codable { case status, unmount, lock }
 
   let verb: Verb
   /// Cut off programs that hold files.

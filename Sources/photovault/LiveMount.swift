@@ -27,15 +27,23 @@ struct LiveMount: ~Copyable {
     ask(ControlRequest(verb: .status), patience: Self.shortPatience)
   }
 
-  /// Returns when the process is gone, and the vault's lock with it.
   consuming func unmount(force: Bool) throws(CommandError) {
+    try end(ControlRequest(verb: .unmount, isForced: force), isForced: force)
+  }
+
+  consuming func lock() throws(CommandError) {
+    try end(ControlRequest(verb: .lock), isForced: true)
+  }
+
+  /// Returns when the process is gone, and the vault's lock with it.
+  private consuming func end(_ request: ControlRequest, isForced: Bool) throws(CommandError) {
     let mountPoint = record.mountPoint
     let process = try? LocalPeer.process(of: socket.rawValue)
-    let patience = force ? Self.forcedPatience : Self.patience
+    let patience = isForced ? Self.forcedPatience : Self.patience
     guard
-      let reply = ask(ControlRequest(verb: .unmount, isForced: force), patience: patience)
+      let reply = ask(request, patience: patience)
     else {
-      if force, let process { try end(process.rawValue) }
+      if isForced, let process { try kill(process.rawValue) }
       throw CommandError(
         .failed, "the process of the mount at \(mountPoint) does not answer",
         hint: "look into the system's log; 'umount' or 'kill' end it")
@@ -69,10 +77,10 @@ struct LiveMount: ~Copyable {
   }
 
   /// For a process that is stuck: a folder that can't be locked in order is locked all the same.
-  private func end(_ process: CInt) throws(CommandError) {
+  private func kill(_ process: CInt) throws(CommandError) {
     let place = FileName(record.mountPoint)
     try? Unmount.detach(place)
-    kill(pid_t(record.process), SIGKILL)
+    Glibc.kill(pid_t(record.process), SIGKILL)
     try waitForEnd(process, record.mountPoint)
     throw CommandError(
       .failed, "the process of the mount at \(record.mountPoint) was stuck and was killed",

@@ -5,6 +5,14 @@ struct MountOptions: Codable, Equatable, Sendable {
   /// The same, whoever has a file open.
   var forcedIdleSeconds = 0
   var isReadOnly = false
+  var locksWithScreen = true
+  /// Count blanking alone as a screen lock.
+  var locksWhenBlank = false
+  var locksOnSuspend = true
+  /// How long a lock waits for programs that are writing.
+  var lockGraceSeconds = 3
+  var excludesFromBackup = false
+  var keepsThumbnails = false
   /// Leave the mode of a mount point that existed before as it is.
   var keepsMountPointMode = false
   var allowsNonEmpty = false
@@ -37,20 +45,24 @@ struct MountOptions: Codable, Equatable, Sendable {
     forcedIdleSeconds = try Self.seconds(arguments, "idle-force") ?? forcedIdleSeconds
     isReadOnly = arguments.has("read-only")
     keepsMountPointMode = arguments.has("keep-mount-point-mode")
-    _ = try Self.seconds(arguments, "lock-grace")
-    for (option, choices) in Self.choices {
-      guard let value = arguments.value(of: option) else { continue }
-      guard choices.contains(value) else {
-        throw .usage("--\(option) is \(choices.joined(separator: " or ")), not \(value)", "mount")
-      }
-    }
+    lockGraceSeconds = try Self.seconds(arguments, "lock-grace") ?? lockGraceSeconds
+    locksWithScreen = try Self.choice(arguments, "on-screen-lock", "lock", "ignore") ?? true
+    locksWhenBlank = try Self.choice(arguments, "screen-lock-means", "blank", "lock") ?? false
+    locksOnSuspend = try Self.choice(arguments, "on-suspend", "lock", "ignore") ?? true
+    excludesFromBackup = arguments.has("exclude-from-backup")
+    keepsThumbnails = arguments.has("keep-thumbnails")
   }
 
-  private static let choices = [
-    ("on-screen-lock", ["lock", "ignore"]),
-    ("screen-lock-means", ["lock", "blank"]),
-    ("on-suspend", ["lock", "ignore"]),
-  ]
+  /// nil without the option, else whether it has its first value.
+  private static func choice(
+    _ arguments: Arguments, _ option: String, _ yes: String, _ no: String
+  ) throws(CommandError) -> Bool? {
+    guard let value = arguments.value(of: option) else { return nil }
+    guard value == yes || value == no else {
+      throw .usage("--\(option) is \(yes) or \(no), not \(value)", "mount")
+    }
+    return value == yes
+  }
 
   /// What was asked for and is not done: nobody shall rely on it.
   static func warnings(_ arguments: Arguments) -> [String] {

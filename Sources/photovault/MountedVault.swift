@@ -69,6 +69,13 @@ final class MountedVault: Sendable {
       when: { $0.isOver }, { .unmounted(unsaved: $0.unsaved.sorted()) })
   }
 
+  /// What a screen lock does: cuts off every program. Returns when all is put away. Any thread but
+  /// `serve`'s.
+  func lock(_ trigger: LockTrigger) -> Outcome {
+    Log.notice("locking \(record.mountPoint): \(trigger.reason)")
+    return unmount(force: true)
+  }
+
   /// nil: done. A program that is just ending, or a listing just read, keeps a mount busy for a
   /// moment: hence several tries.
   private func unmountInOrder(tries: Int) -> Errno? {
@@ -178,7 +185,7 @@ final class MountedVault: Sendable {
     while true {
       var number: CInt = 0
       guard sigwait(&signals, &number) == 0 else { continue }
-      if case .failed(let error) = unmount(force: true) {
+      if case .failed(let error) = lock(.sessionEnded) {
         Log.error("can't unmount \(record.mountPoint): \(error)")
       }
     }
@@ -201,7 +208,7 @@ final class MountedVault: Sendable {
         }
         reported = holders
       } else if action == .lockByForce {
-        _ = unmount(force: true)
+        _ = lock(.idle)
       }
     }
   }
@@ -214,12 +221,16 @@ final class MountedVault: Sendable {
       return ControlReply(
         idleSeconds: max(0, BootTime.seconds - Int(fileSystem.lastUse)),
         idleLimitSeconds: options.idleSeconds, isReadOnly: options.isReadOnly)
-    case .unmount:
-      switch unmount(force: request.isForced) {
-      case .unmounted(let unsaved): return ControlReply(unsaved: unsaved)
-      case .busy: return ControlReply(outcome: .busy)
-      case .failed(let error): return ControlReply(outcome: .failed, message: "\(error)")
-      }
+    case .unmount: return Self.reply(unmount(force: request.isForced))
+    case .lock: return Self.reply(lock(.requested))
+    }
+  }
+
+  private static func reply(_ outcome: Outcome) -> ControlReply {
+    switch outcome {
+    case .unmounted(let unsaved): ControlReply(unsaved: unsaved)
+    case .busy: ControlReply(outcome: .busy)
+    case .failed(let error): ControlReply(outcome: .failed, message: "\(error)")
     }
   }
 }
