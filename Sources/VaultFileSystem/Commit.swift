@@ -95,9 +95,8 @@ extension FileSystem {
     _ written: WrittenBlob, _ content: inout Content, _ file: OpenFile
   ) throws(FileSystemError) {
     let inode = file.inode
-    var scanned: [Link] = []
-    var borrowed: [Inode] = []
-    defer { for inode in borrowed { table.forget(inode.nodeID, count: 1) } }
+    // nil until the vault was searched for links beside the known ones.
+    var scanned: [Link]?
     while true {
       let links = inode.state.withLock { $0.links }
       if links.isEmpty { break }
@@ -105,7 +104,7 @@ extension FileSystem {
       if file.meta.withLock({ $0.pending == nil }) {
         try storing { () throws(StorageError) in try written.synchronize() }
       }
-      let parents = (links + scanned).map(\.parent)
+      let parents = (links + (scanned ?? [])).map(\.parent)
       let outcome = try withExclusive(parents) { () throws(FileSystemError) -> Outcome in
         let current = inode.state.withLock { $0.links }
         guard current.count == links.count, zip(current, links).allSatisfy({ $0.isSame($1) })
@@ -118,10 +117,10 @@ extension FileSystem {
         content.isAnew = false
         return
       case .again:
-        continue
+        scanned = nil
       case .otherLinks(let key):
         // Hard links that nobody looked up in this mount: they are names of this file, too.
-        (scanned, borrowed) = try findLinks(of: key, except: links)
+        scanned = try findLinks(of: key, except: links)
       }
     }
   }
@@ -134,13 +133,14 @@ extension FileSystem {
 
   /// With the directories of all links locked.
   private func publish(
-    _ written: WrittenBlob, _ links: [Link], _ scanned: [Link], _ file: OpenFile
+    _ written: WrittenBlob, _ known: [Link], _ scanned: [Link]?, _ file: OpenFile
   ) throws(FileSystemError) -> Outcome {
     let inode = file.inode
-    guard let first = links.first else { return .done }
+    guard let first = known.first else { return .done }
+    let links = known + (scanned ?? [])
     let (node, directory) = try opened(first.parent)
     let meta = file.meta.withLock { $0 }
-    let before = try directoryTimes(of: links + scanned)
+    let before = try directoryTimes(of: links)
     if let pending = meta.pending {
       try apply(pending, modified: meta.modified, to: written)
       if pending.hasShadow {
@@ -163,7 +163,9 @@ extension FileSystem {
         status = nil
       }
       if let status {
-        if Int(status.st_nlink) > links.count + scanned.count {
+        // More even after a search: names outside of the vault, say a backup's. They keep what
+        // they have.
+        if scanned == nil, Int(status.st_nlink) > links.count {
           return .otherLinks(BackingKey(status))
         }
         let old = try openStored(first.stored.entry, in: directory)
@@ -176,7 +178,7 @@ extension FileSystem {
             modification: meta.modified ?? status.st_mtim)
         }
       }
-      try put(written, links + scanned, replacing: status != nil)
+      try put(written, links, replacing: status != nil)
     }
     try noteCommitted(written, file)
     for times in before { times.restore() }
@@ -294,42 +296,36 @@ extension FileSystem {
   /// Finds the names that remain of an open file whose known ones were removed; false if there are
   /// none.
   func adoptLinks(of inode: Inode, _ key: BackingKey) throws(FileSystemError) -> Bool {
-    let (links, borrowed) = try findLinks(of: key, except: [])
+    let links = try findLinks(of: key, except: [])
     for link in links { inode.add(link, isOnlyOne: false) }
-    inode.state.withLock { $0.borrowed += borrowed }
     if links.isEmpty { table.rekey(inode, to: nil) }
     return !links.isEmpty
   }
 
   /// Every name of the stored file `key` that isn't among `known`: the vault is searched, which
-  /// happens when a file with several names is changed and not all were looked up before. The
-  /// inodes are counted; the caller forgets them.
+  /// happens when a file with several names is changed and not all were looked up before.
   private func findLinks(
     of key: BackingKey, except known: [Link]
-  ) throws(FileSystemError) -> (links: [Link], borrowed: [Inode]) {
+  ) throws(FileSystemError) -> [Link] {
     var links: [Link] = []
-    var borrowed: [Inode] = []
+    var visited: [Inode] = []
+    defer { for inode in visited { table.forget(inode.nodeID, count: 1) } }
     var waiting: [Inode] = [root]
-    do throws(FileSystemError) {
-      while let parent = waiting.popLast() {
-        let (_, directory) = try opened(parent)
-        for listed in try storing({ () throws(StorageError) in try directory.list() }) {
-          if listed.type == UInt8(DT_DIR) {
-            guard let entry = try? lookup(listed.name, in: parent.nodeID) else { continue }
-            let inode = try table.inode(entry.nodeID)
-            borrowed.append(inode)
-            waiting.append(inode)
-          } else if listed.inode == key.inode, listed.kind == .blob {
-            let link = Link(parent: parent, name: listed.name, stored: listed.stored)
-            if !known.contains(where: { $0.isSame(link) }) { links.append(link) }
-          }
+    while let parent = waiting.popLast() {
+      let (_, directory) = try opened(parent)
+      for listed in try storing({ () throws(StorageError) in try directory.list() }) {
+        if listed.type == UInt8(DT_DIR) {
+          guard let entry = try? lookup(listed.name, in: parent.nodeID) else { continue }
+          let inode = try table.inode(entry.nodeID)
+          visited.append(inode)
+          waiting.append(inode)
+        } else if listed.inode == key.inode, listed.kind == .blob {
+          let link = Link(parent: parent, name: listed.name, stored: listed.stored)
+          if !known.contains(where: { $0.isSame(link) }) { links.append(link) }
         }
       }
-    } catch {
-      for inode in borrowed { table.forget(inode.nodeID, count: 1) }
-      throw error
     }
-    return (links, borrowed)
+    return links
   }
 }
 

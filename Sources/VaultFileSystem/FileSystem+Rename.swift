@@ -81,6 +81,10 @@ extension FileSystem {
     case .nobody:
       throw .system(.noSuchEntry)
     case .pending(let inode, let shadowed):
+      // The file there has more names, which from now on are to be counted one less.
+      if case .stored(let found) = target, !found.isDirectory, found.status.st_nlink > 1 {
+        return .commit(inode)
+      }
       try renamePending(inode, shadowed, old, new, target)
       return .nothing
     case .stored(let source):

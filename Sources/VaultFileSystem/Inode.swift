@@ -45,8 +45,6 @@ final class Inode: Sendable {
     /// While a handle is open or writes are uncommitted.
     var file: OpenFile?
     var handleCount = 0
-    /// Directories of links that were searched for, counted as if the kernel knew them.
-    var borrowed: [Inode] = []
     /// The version that `file` was opened with or last committed.
     var opened: BlobIdentity?
     /// The version that the kernel's page cache holds.

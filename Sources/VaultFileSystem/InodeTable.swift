@@ -13,8 +13,19 @@ final class InodeTable: Sendable {
     var lookupCount: UInt64
   }
 
+  /// A directory that the kernel forgot while links of open files still lead through it: looked
+  /// up again, it has to be the same object, for its lock and its new files are there.
+  private struct Resting {
+    weak var inode: Inode?
+    let number: UInt64
+  }
+
   private struct State {
     var known: [NodeID: Known] = [:]
+    var resting: [BackingKey: Resting] = [:]
+    /// The size of `resting` at which those that are gone are swept out.
+    var restingLimit = Self.leastRestingLimit
+    static let leastRestingLimit = 64
     var byKey: [BackingKey: NodeID] = [:]
     /// The `st_ino` in use: the backing disk gives a number again as soon as a commit freed it.
     var numbers: Set<UInt64> = []
@@ -52,6 +63,7 @@ final class InodeTable: Sendable {
         state.known[node]?.lookupCount += 1
         return known.inode
       }
+      if kind == S_IFDIR, let inode = Self.wake(&state, key) { return inode }
       return Self.insert(
         &state, kind: kind, number: UInt64(status.st_ino), key: key,
         directory: kind == S_IFDIR ? DirectoryNode(nil) : nil)
@@ -68,18 +80,16 @@ final class InodeTable: Sendable {
 
   /// Takes `count` lookups back; at none the inode goes, unless a handle holds it.
   func forget(_ node: NodeID, count: UInt64) {
-    let borrowed: [Inode] = state.withLock { state in
-      guard let known = state.known[node] else { return [] }
+    state.withLock { state in
+      guard let known = state.known[node] else { return }
       state.known[node]?.lookupCount = known.lookupCount - min(count, known.lookupCount)
-      return Self.dropIfUnused(&state, node)
+      Self.dropIfUnused(&state, node)
     }
-    for inode in borrowed { forget(inode.nodeID, count: 1) }
   }
 
   /// To be called when an inode's last handle is gone.
   func dropIfUnused(_ inode: Inode) {
-    let borrowed = state.withLock { Self.dropIfUnused(&$0, inode.nodeID) }
-    for inode in borrowed { forget(inode.nodeID, count: 1) }
+    state.withLock { Self.dropIfUnused(&$0, inode.nodeID) }
   }
 
   /// The inode's backing file is another one from now on; false if that one is a known inode's.
@@ -116,20 +126,43 @@ final class InodeTable: Sendable {
     return inode
   }
 
-  /// The directories that the inode had borrowed.
-  private static func dropIfUnused(_ state: inout State, _ node: NodeID) -> [Inode] {
+  private static func dropIfUnused(_ state: inout State, _ node: NodeID) {
     guard let known = state.known[node], known.lookupCount == 0, node != Inode.rootID else {
-      return []
+      return
     }
-    let (isHeld, key, borrowed) = known.inode.state.withLock {
-      ($0.file != nil, $0.key, $0.borrowed)
-    }
+    let inode = known.inode
+    let (isHeld, key) = inode.state.withLock { ($0.file != nil, $0.key) }
     // New files in it hold a directory, too.
-    let hasNewFiles = known.inode.directory?.pending.withLock { !$0.isEmpty } ?? false
-    if isHeld || hasNewFiles { return [] }
+    let hasNewFiles = inode.directory?.pending.withLock { !$0.isEmpty } ?? false
+    if isHeld || hasNewFiles { return }
     state.known[node] = nil
-    state.numbers.remove(known.inode.number)
-    if let key, state.byKey[key] == node { state.byKey[key] = nil }
-    return borrowed
+    if let key, state.byKey[key] == node {
+      state.byKey[key] = nil
+      if inode.isDirectory { return rest(&state, inode, key) }
+    }
+    state.numbers.remove(inode.number)
+  }
+
+  private static func rest(_ state: inout State, _ inode: Inode, _ key: BackingKey) {
+    if state.resting.count >= state.restingLimit {
+      for (key, resting) in state.resting where resting.inode == nil {
+        state.resting[key] = nil
+        state.numbers.remove(resting.number)
+      }
+      state.restingLimit = max(State.leastRestingLimit, 2 * state.resting.count)
+    }
+    state.resting[key] = Resting(inode: inode, number: inode.number)
+  }
+
+  /// The resting directory `key`, known and counted once again; nil when there is none.
+  private static func wake(_ state: inout State, _ key: BackingKey) -> Inode? {
+    guard let resting = state.resting.removeValue(forKey: key) else { return nil }
+    guard let inode = resting.inode else {
+      state.numbers.remove(resting.number)
+      return nil
+    }
+    state.known[inode.nodeID] = Known(inode: inode, lookupCount: 1)
+    state.byKey[key] = inode.nodeID
+    return inode
   }
 }

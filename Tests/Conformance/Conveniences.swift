@@ -154,11 +154,18 @@ package func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count
 /// SplitMix64: the same numbers for the same seed on every machine.
 package struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
-  package init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 }
+
+  /// Neighbouring seeds give streams that have nothing in common.
+  package init(seed: UInt64) { state = Self.mix(seed &* 0xD1B5_4A32_D192_ED03) }
 
   package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = state
+    return Self.mix(state)
+  }
+
+  /// Source: SplitMix64 by Sebastiano Vigna, public domain.
+  private static func mix(_ value: UInt64) -> UInt64 {
+    var mixed = value
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
     mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
     return mixed ^ (mixed >> 31)

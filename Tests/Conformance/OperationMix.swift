@@ -59,6 +59,7 @@ enum OperationMix {
     private mutating func both(_ what: String, _ body: (Volume) throws -> String) throws {
       journal.append(what)
       let wanted = try outcome { try body(model) }
+      journal[journal.count - 1] += " → \(wanted)"
       let got = try outcome { try body(tested) }
       try expect(got, wanted, what)
     }
@@ -99,9 +100,10 @@ enum OperationMix {
       ]
       let flags = choices[pick(choices.count)]
       var handles: [Handle] = []
+      let number = open.count
       try both("open \(path) flags \(flags)") {
         handles.append(try $0.open(path, flags))
-        return "opened"
+        return "opened as \(number)"
       }
       if handles.count == 2 { open.append((handles[1], handles[0])) }
     }

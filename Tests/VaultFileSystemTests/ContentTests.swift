@@ -191,7 +191,7 @@ import VaultStorage
 /// A generator that gives the same for the same seed.
 struct SeededGenerator: RandomNumberGenerator {
   var state: UInt64
-  init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 | 1 }
+  init(seed: UInt64) { state = seed &* 0xD1B5_4A32_D192_ED03 | 1 }
 
   mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15

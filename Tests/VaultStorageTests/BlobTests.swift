@@ -17,7 +17,7 @@ import Testing
   static let bigSize = 40 << 20
 
   private static func plaintext(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
-    var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+    var state = seed &* 0xD1B5_4A32_D192_ED03 | 1
     var bytes: [UInt8] = []
     bytes.reserveCapacity(count + 8)
     while bytes.count < count {

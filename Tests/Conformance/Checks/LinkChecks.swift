@@ -27,7 +27,48 @@ enum LinkChecks {
     Check("linksWithLongNames", linksWithLongNames),
     Check("oneOfTwoLinksIsExchanged", oneOfTwoLinksIsExchanged),
     Check("editsAfterEveryRemountShowThroughAll", editsAfterEveryRemountShowThroughAll),
+    Check("aRemovedLinkElsewhereDoesNotComeBack", aRemovedLinkElsewhereDoesNotComeBack),
+    Check("aNewFileReplacesOneLinkOfTwo", aNewFileReplacesOneLinkOfTwo),
   ]
+
+  static func aRemovedLinkElsewhereDoesNotComeBack(_ fs: Volume) throws {
+    try fs.mkdir("d")
+    try fs.make("a", "content")
+    let handle = try fs.open("a", O_RDWR)
+    try fs.link("a", "d/b")
+    try fs.link("a", "d/c")
+    try fs.unlink("d/b")
+    try fs.write(handle, "CON", at: 0)
+    try fs.close(handle)
+    for _ in 0..<2 {
+      try fs.expectMissing("d/b")
+      try fs.expectContents("a", "CONtent")
+      try fs.expectContents("d/c", "CONtent")
+      try expect(fs.stat("a").st_nlink, 2)
+      try fs.remount()
+    }
+  }
+
+  static func aNewFileReplacesOneLinkOfTwo(_ fs: Volume) throws {
+    try fs.make("a", "old")
+    try fs.link("a", "b")
+    let old = try fs.open("b", O_RDWR)
+    let new = try fs.open("new", O_CREAT | O_RDWR)
+    try fs.write(new, "newer", at: 0)
+    try fs.rename("new", "a")
+    try expect(fs.stat("b").st_nlink, 1)
+    try expect(fs.stat("a").st_nlink, 1)
+    try fs.write(old, "OLD", at: 0)
+    try fs.write(new, " still", at: 5)
+    try fs.close(old)
+    try fs.close(new)
+    for _ in 0..<2 {
+      try fs.expectContents("a", "newer still")
+      try fs.expectContents("b", "OLD")
+      try expect(fs.stat("b").st_nlink, 1)
+      try fs.remount()
+    }
+  }
 
   static func linksShareOneInode(_ fs: Volume) throws {
     try fs.make("a", "content")
