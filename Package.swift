@@ -72,7 +72,7 @@ let package = Package(
     // POSIX checks as plain functions, and the runs of them over each driver.
     .target(
       name: "Conformance",
-      dependencies: ["VaultFileSystem", "VaultStorage", "Platform", "CLinux"],
+      dependencies: ["VaultFileSystem", "VaultStorage", "SecretStore", "Platform", "CLinux"],
       path: "Tests/Conformance", swiftSettings: settings),
     tests("ConformanceTests", ["Conformance", "VaultStorage", "Platform", "photovault"]),
   ]

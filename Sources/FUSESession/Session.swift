@@ -94,10 +94,17 @@ package final class Session: @unchecked Sendable {
     if result < 0 { throw Errno(-result) }
   }
 
-  /// Makes the kernel drop what it holds of `nodes`, so that descriptors and mappings that are
-  /// still open have to ask. Before `cutOff`, while the loop runs.
-  package func dropCaches(of nodes: [NodeID]) {
-    for node in nodes { fuse_lowlevel_notify_inval_inode(session, node, 0, 0) }
+  /// Makes the kernel write back and drop what it holds of the folder: pages, attributes and names,
+  /// so that descriptors, mappings and working directories that are still in use have to ask.
+  /// Before `cutOff`, while the loop runs. Fails for what the kernel doesn't hold.
+  package func dropCaches() {
+    let fileSystem = fileSystem.takeUnretainedValue()
+    for node in fileSystem.knownNodes { fuse_lowlevel_notify_inval_inode(session, node, 0, 0) }
+    for (parent, name) in fileSystem.knownEntries {
+      _ = name.withCString {
+        fuse_lowlevel_notify_inval_entry(session, parent, $0, name.count)
+      }
+    }
   }
 
   /// Ends `loop` and waits for the requests under way. Whoever holds files gets errors from
@@ -112,6 +119,10 @@ package final class Session: @unchecked Sendable {
       isRunning = !phase.withLock(when: { $0 == .ended }, forMilliseconds: 10, { _ in })
     }
   }
+
+  /// For the last moment of a process that can't end in order: lets go of the connection, which a
+  /// thread that hangs in the disk below would keep open. Then `_exit`, which wakes the others.
+  package func abandonConnection() { close(fuse_session_fd(session)) }
 
   /// "fuse_session_destroy". Closes the connection: requests that wait fail with ENOTCONN, and a
   /// mount that still stands is dead. "fuse_session_unmount" is not called: it would take away

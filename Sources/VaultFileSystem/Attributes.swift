@@ -6,7 +6,7 @@ import VaultStorage
 /// `stat`, as programs shall see it.
 extension FileSystem {
   package func attributes(_ node: NodeID) throws(FileSystemError) -> stat {
-    try attributes(of: try table.inode(node))
+    try attributes(of: try asked(node))
   }
 
   func attributes(of inode: Inode) throws(FileSystemError) -> stat {
@@ -106,6 +106,13 @@ extension FileSystem {
   private func removedAttributes(
     _ inode: Inode, _ file: OpenFile?
   ) throws(FileSystemError) -> stat {
+    if inode.isDirectory {
+      let (_, directory) = try opened(inode)
+      let status = try calling { () throws(Errno) in
+        try Syscalls.status(directory.fd.rawValue)
+      }
+      return complete(status, inode, nil, directory)
+    }
     guard let file else { throw .system(.stale) }
     if file.meta.withLock({ $0.pending != nil }) {
       return try memoryAttributes(inode, file, linkCount: 0)
@@ -142,7 +149,7 @@ extension FileSystem {
   ) throws(FileSystemError) -> stat {
     try checkWritable()
     noteUse()
-    let inode = try table.inode(node)
+    let inode = try asked(node)
     if let size = changes.size {
       guard inode.isRegular else {
         throw .system(inode.isDirectory ? .isADirectory : .invalidArgument)

@@ -33,7 +33,8 @@ package struct DirectoryEntry: Sendable {
 /// Reading directories.
 extension FileSystem {
   package func openDirectory(_ node: NodeID) throws(FileSystemError) -> UInt64 {
-    let inode = try table.inode(node)
+    try checkOpenable()
+    let inode = try asked(node)
     guard inode.isDirectory else { throw .system(.notADirectory) }
     return handles.withLock { handles in
       let number = handles.next
@@ -48,6 +49,7 @@ extension FileSystem {
   }
 
   private func directoryHandle(_ handle: UInt64) throws(FileSystemError) -> DirectoryHandle {
+    try checkNotClosed()
     guard let found = handles.withLock({ $0.directories[handle] }) else {
       throw .system(.badDescriptor)
     }

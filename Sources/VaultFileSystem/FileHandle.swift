@@ -17,6 +17,7 @@ final class FileHandle: Sendable {
 /// Open files: from open to release.
 extension FileSystem {
   func fileHandle(_ handle: UInt64) throws(FileSystemError) -> FileHandle {
+    try checkNotClosed()
     guard let found = handles.withLock({ $0.files[handle] }) else { throw .system(.badDescriptor) }
     return found
   }
@@ -36,10 +37,11 @@ extension FileSystem {
   package func create(
     _ name: FileName, in parent: NodeID, mode: mode_t, flags: CInt, caller: Caller
   ) throws(FileSystemError) -> (Entry, Opened) {
+    try checkOpenable()
     try checkWritable()
     try Self.check(name)
     noteUse()
-    let parent = try table.inode(parent)
+    let parent = try asked(parent)
     let (node, directory) = try opened(parent)
     let made: (Entry, OpenFile?) = try withExclusive([parent]) { () throws(FileSystemError) in
       switch try occupant(of: name, node, directory) {
@@ -107,7 +109,8 @@ extension FileSystem {
   }
 
   package func open(_ node: NodeID, flags: CInt) throws(FileSystemError) -> Opened {
-    let inode = try table.inode(node)
+    try checkOpenable()
+    let inode = try asked(node)
     let isWriter = flags & O_ACCMODE != O_RDONLY
     // Linux empties the file whatever it is opened for.
     let isEmptied = flags & O_TRUNC != 0

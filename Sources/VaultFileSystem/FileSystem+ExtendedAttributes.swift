@@ -9,7 +9,7 @@ extension FileSystem {
     _ node: NodeID, _ name: FileName
   ) throws(FileSystemError) -> [UInt8] {
     try Self.checkNameSpace(name)
-    let inode = try table.inode(node)
+    let inode = try asked(node)
     return try withPlace(of: inode) { place throws(FileSystemError) in
       if let file = Self.memory(place) {
         guard let value = file.meta.withLock({ $0.pending?.extendedAttributes[name] }) else {
@@ -32,7 +32,7 @@ extension FileSystem {
   }
 
   package func extendedAttributeNames(_ node: NodeID) throws(FileSystemError) -> [FileName] {
-    let inode = try table.inode(node)
+    let inode = try asked(node)
     return try withPlace(of: inode) { place throws(FileSystemError) in
       if let file = Self.memory(place) {
         return file.meta.withLock { Array(($0.pending?.extendedAttributes ?? [:]).keys) }
@@ -101,7 +101,7 @@ extension FileSystem {
     inMemory: (inout [UInt8]?) throws(FileSystemError) -> Void,
     stored: (CInt, FileName) throws(FileSystemError) -> Void
   ) throws(FileSystemError) {
-    let inode = try table.inode(node)
+    let inode = try asked(node)
     try withPlace(of: inode) { place throws(FileSystemError) in
       if let file = Self.memory(place) {
         try file.meta.withLock { meta throws(FileSystemError) in

@@ -65,7 +65,7 @@ extension FileSystem {
       }
       return entry
     }
-    let parent = try table.inode(parent)
+    let parent = try asked(parent)
     return try withFreeName(name, in: parent) { _, directory throws(FileSystemError) in
       try makeOther(name, in: parent, directory, caller) { stored throws(Errno) in
         let descriptor = directory.fd.rawValue
@@ -78,7 +78,7 @@ extension FileSystem {
   package func makeSymbolicLink(
     _ name: FileName, in parent: NodeID, target: FileName, caller: Caller
   ) throws(FileSystemError) -> Entry {
-    let parent = try table.inode(parent)
+    let parent = try asked(parent)
     return try withFreeName(name, in: parent) { _, directory throws(FileSystemError) in
       let encoded = try storing { () throws(StorageError) in
         try directory.encodeLinkTarget(target)
@@ -128,7 +128,7 @@ extension FileSystem {
   package func makeDirectory(
     _ name: FileName, in parent: NodeID, mode: mode_t, caller: Caller
   ) throws(FileSystemError) -> Entry {
-    let parent = try table.inode(parent)
+    let parent = try asked(parent)
     return try withFreeName(name, in: parent) { _, directory throws(FileSystemError) in
       let above = try calling { () throws(Errno) in
         try Syscalls.status(directory.fd.rawValue)
@@ -144,7 +144,7 @@ extension FileSystem {
         try Syscalls.status(of: stored.entry, in: directory.fd.rawValue)
       }
       let made = try entry(status, Link(parent: parent, name: name, stored: stored), directory)
-      try? table.inode(made.nodeID).directory?.isFresh.store(true, ordering: .relaxed)
+      try? asked(made.nodeID).directory?.isFresh.store(true, ordering: .relaxed)
       return made
     }
   }
@@ -156,8 +156,8 @@ extension FileSystem {
     try checkWritable()
     try Self.check(name)
     noteUse()
-    let inode = try table.inode(node)
-    let parent = try table.inode(parent)
+    let inode = try asked(node)
+    let parent = try asked(parent)
     let (parentNode, directory) = try opened(parent)
     if let file = inode.state.withLock({ $0.file }), file.meta.withLock({ $0.pending != nil }) {
       try commit(file, durable: false)
@@ -202,7 +202,7 @@ extension FileSystem {
   }
 
   package func readSymbolicLink(_ node: NodeID) throws(FileSystemError) -> FileName {
-    let inode = try table.inode(node)
+    let inode = try asked(node)
     return try withPlace(of: inode) { place throws(FileSystemError) in
       guard case .stored(let directory, let link) = place, inode.kind == S_IFLNK else {
         throw .system(.invalidArgument)
@@ -219,7 +219,7 @@ extension FileSystem {
   package func unlink(_ name: FileName, in parent: NodeID) throws(FileSystemError) {
     try checkWritable()
     noteUse()
-    let parent = try table.inode(parent)
+    let parent = try asked(parent)
     let (node, directory) = try opened(parent)
     try withExclusive([parent]) { () throws(FileSystemError) in
       switch try occupant(of: name, node, directory) {
@@ -283,7 +283,7 @@ extension FileSystem {
   ) throws(FileSystemError) {
     try checkWritable()
     noteUse()
-    let parent = try table.inode(parent)
+    let parent = try asked(parent)
     let (node, directory) = try opened(parent)
     try withExclusive([parent]) { () throws(FileSystemError) in
       switch try occupant(of: name, node, directory) {
@@ -303,6 +303,8 @@ extension FileSystem {
     if let pending = inode?.directory?.pending.withLock({ $0.count }), pending > 0 {
       throw .system(.directoryNotEmpty)
     }
+    // Its attributes live on in the open directory, for who has it open or works in it.
+    if let inode { _ = try opened(inode) }
     try storing { () throws(StorageError) in try directory.removeDirectory(found.stored) }
     if let inode {
       inode.remove(name, in: parent)

@@ -15,8 +15,8 @@ extension FileSystem {
     guard flags.isSubset(of: [.noReplace, .exchange]), flags != [.noReplace, .exchange] else {
       throw .system(.invalidArgument)
     }
-    let old = try Side(name, try table.inode(parent), self)
-    let new = try Side(newName, try table.inode(newParent), self)
+    let old = try Side(name, try asked(parent), self)
+    let new = try Side(newName, try asked(newParent), self)
     // What needs the disk (a sync, a commit) is done without the locks, then all is looked at anew.
     var synchronized: BackingKey?
     while true {

@@ -67,6 +67,7 @@ package final class FileSystem: Sendable {
   let handles = Mutex(Handles())
   private let cache = Mutex<(any KernelCache)?>(nil)
   private let lastUseSeconds = Atomic<Int64>(0)
+  let phase = Atomic<Phase>(.open)
 
   struct Handles {
     var next: UInt64 = 1
@@ -117,7 +118,7 @@ package final class FileSystem: Sendable {
   package func lookup(
     _ name: FileName, in parent: NodeID
   ) throws(FileSystemError) -> Entry {
-    let parent = try table.inode(parent)
+    let parent = try asked(parent)
     let (node, directory) = try opened(parent)
     try Self.check(name)
     return try node.lock.withShared { () throws(FileSystemError) in
@@ -256,7 +257,8 @@ package final class FileSystem: Sendable {
   package func commitAll() -> [String] {
     var failed: [String] = []
     for inode in table.all {
-      guard let file = inode.state.withLock({ $0.file }) else { continue }
+      guard let file = inode.state.withLock({ $0.file }), file.meta.withLock({ $0.isDirty })
+      else { continue }
       do throws(FileSystemError) {
         if try !keepInterrupted(file) { try commit(file, durable: false) }
       } catch {

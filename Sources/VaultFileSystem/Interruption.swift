@@ -6,11 +6,10 @@ import VaultStorage
 /// Files that a program was still writing from their start on when the folder was locked.
 extension FileSystem {
   /// Keeps the part that was written as `NAME (interrupted YYYY-MM-DD hh.mm.ss).EXT`, and under its
-  /// own name what is stored there. False, and nothing done, for a file that is no such part.
+  /// own name what is stored there. False, and nothing done, for a dirty file that is no such part.
   func keepInterrupted(_ file: OpenFile) throws(FileSystemError) -> Bool {
     let inode = file.inode
-    guard file.meta.withLock({ $0.isDirty }), hasWriters(file),
-      let link = inode.state.withLock({ $0.links.first })
+    guard hasWriters(file), let link = inode.state.withLock({ $0.links.first })
     else { return false }
     return try file.content.withExclusive { content throws(FileSystemError) in
       guard content.isAnew else { return false }

@@ -3,15 +3,22 @@ import Platform
 
 /// What other commands say to a mount's process over its socket, one packet each way.
 struct ControlRequest: Codable, Sendable {
-  enum Verb: String, Codable { case status, unmount, lock }
+  enum Verb: String, Codable {
+    case status
+    /// Unless a program holds files.
+    case unmount
+    case lock
+  }
 
   let verb: Verb
-  /// Cut off programs that hold files.
-  var isForced = false
 }
 
 struct ControlReply: Codable, Sendable {
-  enum Outcome: String, Codable { case done, busy, failed }
+  enum Outcome: String, Codable {
+    case done, busy, failed
+    /// Locked, but not everything that belongs to it could be done.
+    case incomplete
+  }
 
   var outcome = Outcome.done
   /// Names of files whose last changes could not be saved.

@@ -6,8 +6,8 @@ import Platform
 struct LiveMount: ~Copyable {
   /// How long an orderly end may take: what is written has to reach the disk.
   private static let patience: CInt = 60_000  // milliseconds
-  /// How long a process that is to be cut off may take to commit, before it is ended by force.
-  private static let forcedPatience: CInt = 20_000
+  /// How long a lock may take besides waiting for writers, before the process is ended by force.
+  private static let lockPatience = CInt(MountedVault.lockMilliseconds + 500)
   /// How long a question that needs no work may take.
   private static let shortPatience: CInt = 3_000
 
@@ -27,29 +27,36 @@ struct LiveMount: ~Copyable {
     ask(ControlRequest(verb: .status), patience: Self.shortPatience)
   }
 
-  consuming func unmount(force: Bool) throws(CommandError) {
-    try end(ControlRequest(verb: .unmount, isForced: force), isForced: force)
-  }
-
-  consuming func lock() throws(CommandError) {
-    try end(ControlRequest(verb: .lock), isForced: true)
-  }
-
-  /// Returns when the process is gone, and the vault's lock with it.
-  private consuming func end(_ request: ControlRequest, isForced: Bool) throws(CommandError) {
-    let mountPoint = record.mountPoint
+  /// Unless a program holds files. Returns when the process is gone, and the vault's lock with it.
+  consuming func unmount() throws(CommandError) {
     let process = try? LocalPeer.process(of: socket.rawValue)
-    let patience = isForced ? Self.forcedPatience : Self.patience
-    guard
-      let reply = ask(request, patience: patience)
-    else {
-      if isForced, let process { try kill(process.rawValue) }
+    guard let reply = ask(ControlRequest(verb: .unmount), patience: Self.patience) else {
       throw CommandError(
-        .failed, "the process of the mount at \(mountPoint) does not answer",
-        hint: "look into the system's log; 'umount' or 'kill' end it")
+        .failed, "the process of the mount at \(record.mountPoint) does not answer",
+        hint: "look into the system's log; 'photovault lock' ends it")
     }
+    try finish(reply, process, patience: Self.patience)
+  }
+
+  /// Whatever programs hold. Returns when the process is gone, by force if it must be.
+  consuming func lock() throws(CommandError) {
+    let process = try? LocalPeer.process(of: socket.rawValue)
+    let patience = CInt(clamping: record.lockGraceSeconds * 1000) + Self.lockPatience
+    guard let reply = ask(ControlRequest(verb: .lock), patience: patience) else {
+      try kill(process)
+      throw CommandError(
+        .failed, "the process of the mount at \(record.mountPoint) ended while it locked",
+        hint: "the folder is locked; the system's log says what could not be done")
+    }
+    try finish(reply, process, patience: Self.shortPatience)
+  }
+
+  private func finish(
+    _ reply: ControlReply, _ process: consuming FileDescriptor?, patience: CInt
+  ) throws(CommandError) {
+    let mountPoint = record.mountPoint
     switch reply.outcome {
-    case .done: break
+    case .done, .incomplete: break
     case .busy:
       throw CommandError(
         .busy, "'\(record.user)' is busy: \(Holder.sentence(of: record))",
@@ -57,31 +64,37 @@ struct LiveMount: ~Copyable {
     case .failed:
       throw CommandError(.failed, "cannot unmount \(mountPoint): \(reply.message ?? "")")
     }
-    if let process { try waitForEnd(process.rawValue, mountPoint) }
-    guard reply.unsaved.isEmpty else {
-      throw CommandError(
-        .failed,
-        "unmounted, but the last changes to these could not be saved: "
-          + reply.unsaved.joined(separator: ", "),
-        hint: "their versions from before are complete; the system's log says why")
+    if let process { try waitForEnd(process.rawValue, patience) }
+    var problems: [String] = []
+    if reply.outcome == .incomplete, let message = reply.message { problems.append(message) }
+    if !reply.unsaved.isEmpty {
+      problems.append(
+        "the last changes to these could not be saved: " + reply.unsaved.joined(separator: ", "))
     }
+    if problems.isEmpty { return }
+    throw CommandError(
+      .failed, "'\(record.user)' is locked, but " + problems.joined(separator: "; "),
+      hint: "the versions from before are complete; the system's log says why")
   }
 
-  private func waitForEnd(_ process: CInt, _ mountPoint: String) throws(CommandError) {
+  private func waitForEnd(_ process: CInt, _ patience: CInt) throws(CommandError) {
     var wanted = pollfd(fd: process, events: Int16(POLLIN), revents: 0)
     var result: CInt = 0
-    repeat { result = poll(&wanted, 1, Self.patience) } while result < 0 && errno == EINTR
+    repeat { result = poll(&wanted, 1, patience) } while result < 0 && errno == EINTR
     if result == 0 {
-      throw CommandError(.failed, "\(mountPoint) is unmounted, but its process does not end")
+      throw CommandError(
+        .failed, "\(record.mountPoint) is locked, but its process does not end",
+        hint: "it hangs in the disk below: is that still there?")
     }
   }
 
   /// For a process that is stuck: a folder that can't be locked in order is locked all the same.
-  private func kill(_ process: CInt) throws(CommandError) {
+  private func kill(_ process: consuming FileDescriptor?) throws(CommandError) {
+    guard let process else { return }
     let place = FileName(record.mountPoint)
     try? Unmount.detach(place)
     Glibc.kill(pid_t(record.process), SIGKILL)
-    try waitForEnd(process, record.mountPoint)
+    try waitForEnd(process.rawValue, Self.shortPatience)
     throw CommandError(
       .failed, "the process of the mount at \(record.mountPoint) was stuck and was killed",
       hint: "the folder is locked; photos that were being written have their versions from before")

@@ -49,7 +49,7 @@ struct MountJob: Codable, Sendable {
     var place = try MountPoint(mountPoint, options, wasMadeBefore: mountPointWasMade)
     let record = MountRecord(
       user: user, mountPoint: mountPoint, vault: vault, process: getpid(), since: time(nil),
-      mountPointWasMade: place.wasMade)
+      mountPointWasMade: place.wasMade, lockGraceSeconds: options.lockGraceSeconds)
     let socket = try about("the control socket") { () throws(Errno) in
       try ControlSocket.listen(registry, mountPoint)
     }

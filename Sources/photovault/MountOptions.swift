@@ -73,9 +73,6 @@ struct MountOptions: Codable, Equatable, Sendable {
     if arguments.value(of: "on-suspend") == "lock" {
       warnings.append("this version does not watch for suspend: it will not lock before it")
     }
-    if arguments.value(of: "lock-grace") != nil {
-      warnings.append("this version does not wait for writers: what is unfinished is kept aside")
-    }
     if arguments.has("exclude-from-backup") {
       warnings.append("this version does not mark the folder for backup programs")
     }

@@ -10,6 +10,8 @@ struct MountRecord: Codable, Sendable {
   /// Seconds since 1970.
   let since: Int
   let mountPointWasMade: Bool
+  /// How long a lock waits for programs that are writing.
+  let lockGraceSeconds: Int
 }
 
 /// The mounts of this user: a record and a control socket each, in a directory nobody else may

@@ -12,28 +12,31 @@ import VaultStorage
 /// point, then the record that others find us by.
 final class MountedVault: Sendable {
   enum Outcome: Equatable {
-    /// Unmounted; the names of files whose last changes could not be saved.
-    case unmounted(unsaved: [String])
+    /// The names of files whose last changes could not be saved, and what else went wrong.
+    case ended(unsaved: [String], problems: [String])
     /// A program has something open, nothing has changed.
     case busy
     case failed(Errno)
   }
 
-  private struct State {
+  struct State {
     /// Somebody is trying to end the mount; one at a time.
     var isEnding = false
     /// No name leads to the mount any more.
     var isUnmounted = false
     var unsaved: Set<String> = []
-    /// `serve` has put everything away.
+    var problems: [String] = []
+    /// What the lock is at, for the case that it hangs there.
+    var step = ""
+    /// Everything is put away, or given up on: the process ends.
     var isOver = false
   }
 
-  private let fileSystem: FileSystem
-  private let session: Session
-  private let record: MountRecord
-  private let options: MountOptions
-  private let state = ConditionLock(State())
+  let fileSystem: FileSystem
+  let session: Session
+  let record: MountRecord
+  let options: MountOptions
+  let state = ConditionLock(State())
 
   init(
     _ fileSystem: FileSystem, _ session: Session, _ record: MountRecord, _ options: MountOptions
@@ -46,39 +49,42 @@ final class MountedVault: Sendable {
 
   // MARK: The end
 
-  /// Takes the mount away and waits until all is saved and put away. Any thread but `serve`'s.
-  ///
-  /// With `force`, programs that hold files are cut off once what they wrote is saved.
-  func unmount(force: Bool) -> Outcome {
-    let isFirst = state.withLock(
+  /// Takes the mount away, unless a program has something open, and waits until all is saved and
+  /// put away. Any thread but `serve`'s.
+  func unmount() -> Outcome {
+    if claimEnd() {
+      let error = unmountInOrder(tries: 10)
+      giveBackEnd(isUnmounted: error == nil)
+      if let error { return error == .busy ? .busy : .failed(error) }
+    }
+    return waitForEnd()
+  }
+
+  /// Whether the caller is to end the mount; waits for others who try.
+  func claimEnd() -> Bool {
+    state.withLock(
       when: { !$0.isEnding },
       { state in
         state.isEnding = !state.isUnmounted
         return state.isEnding
       })
-    if isFirst {
-      var error = unmountInOrder(tries: force ? 1 : 10)
-      if force, error != nil { error = cutOff() }
-      state.withLock { state in
-        state.isEnding = false
-        state.isUnmounted = error == nil
-      }
-      if let error { return error == .busy ? .busy : .failed(error) }
-    }
-    return state.withLock(
-      when: { $0.isOver }, { .unmounted(unsaved: $0.unsaved.sorted()) })
   }
 
-  /// What a screen lock does: cuts off every program. Returns when all is put away. Any thread but
-  /// `serve`'s.
-  func lock(_ trigger: LockTrigger) -> Outcome {
-    Log.notice("locking \(record.mountPoint): \(trigger.reason)")
-    return unmount(force: true)
+  func giveBackEnd(isUnmounted: Bool) {
+    state.withLock { state in
+      state.isEnding = false
+      state.isUnmounted = isUnmounted
+    }
+  }
+
+  func waitForEnd() -> Outcome {
+    state.withLock(
+      when: { $0.isOver }, { .ended(unsaved: $0.unsaved.sorted(), problems: $0.problems) })
   }
 
   /// nil: done. A program that is just ending, or a listing just read, keeps a mount busy for a
   /// moment: hence several tries.
-  private func unmountInOrder(tries: Int) -> Errno? {
+  func unmountInOrder(tries: Int) -> Errno? {
     var error = Errno.busy
     for _ in 0..<tries {
       do throws(Errno) {
@@ -93,27 +99,14 @@ final class MountedVault: Sendable {
     return error
   }
 
-  private func cutOff() -> Errno? {
-    Log.warning("cutting off: \(Holder.sentence(of: record))")
-    save()
-    do throws(Errno) { try Unmount.detach(place) } catch {
-      if isMounted { return error }
-    }
-    // Again what was written since; after that, nobody is answered any more.
-    save()
-    session.dropCaches(of: fileSystem.knownNodes)
-    session.cutOff()
-    return nil
-  }
-
-  private func save() {
+  func save() {
     let unsaved = fileSystem.commitAll()
     state.withLock { $0.unsaved.formUnion(unsaved) }
   }
 
-  private var place: FileName { FileName(record.mountPoint) }
+  var place: FileName { FileName(record.mountPoint) }
 
-  private var isMounted: Bool {
+  var isMounted: Bool {
     guard let table = try? MountTable.current() else { return true }
     return table.top(at: place)?.type == MountTable.photovaultType
   }
@@ -146,17 +139,17 @@ final class MountedVault: Sendable {
     if MountPoint.isDead(record.mountPoint) { try? Unmount.detach(place) }
     _ = consume mountPoint
     registry.remove(record.mountPoint)
-    let unsaved = state.withLock { state in
+    let (unsaved, problems) = state.withLock { state in
       state.isUnmounted = true
       state.isOver = true
-      return state.unsaved
+      return (state.unsaved, state.problems)
     }
     control?.stop()
     for thread in threads { thread.join() }
     if !unsaved.isEmpty {
       Log.error("could not save: \(unsaved.sorted().joined(separator: ", "))")
     }
-    return failure == nil && unsaved.isEmpty ? .done : .failed
+    return failure == nil && unsaved.isEmpty && problems.isEmpty ? .done : .failed
   }
 
   /// The first question to the mount, ours, is answered when all others are.
@@ -185,9 +178,7 @@ final class MountedVault: Sendable {
     while true {
       var number: CInt = 0
       guard sigwait(&signals, &number) == 0 else { continue }
-      if case .failed(let error) = lock(.sessionEnded) {
-        Log.error("can't unmount \(record.mountPoint): \(error)")
-      }
+      lock(.sessionEnded)
     }
   }
 
@@ -199,7 +190,7 @@ final class MountedVault: Sendable {
     while !state.withLock(when: { $0.isOver }, forMilliseconds: 1000, { _ in }) {
       let action = monitor.action(now: BootTime.seconds, lastUse: Int(fileSystem.lastUse))
       if action == .wait { continue }
-      if action == .lock, fileSystem.openFileCount > 0 || unmount(force: false) == .busy {
+      if action == .lock, fileSystem.openFileCount > 0 || unmount() == .busy {
         monitor.wasBusy(now: BootTime.seconds)
         let holders = Holder.all(of: record)
         if holders != reported {
@@ -208,7 +199,7 @@ final class MountedVault: Sendable {
         }
         reported = holders
       } else if action == .lockByForce {
-        _ = lock(.idle)
+        lock(.idle)
       }
     }
   }
@@ -221,14 +212,17 @@ final class MountedVault: Sendable {
       return ControlReply(
         idleSeconds: max(0, BootTime.seconds - Int(fileSystem.lastUse)),
         idleLimitSeconds: options.idleSeconds, isReadOnly: options.isReadOnly)
-    case .unmount: return Self.reply(unmount(force: request.isForced))
+    case .unmount: return Self.reply(unmount())
     case .lock: return Self.reply(lock(.requested))
     }
   }
 
   private static func reply(_ outcome: Outcome) -> ControlReply {
     switch outcome {
-    case .unmounted(let unsaved): ControlReply(unsaved: unsaved)
+    case .ended(let unsaved, []): ControlReply(unsaved: unsaved)
+    case .ended(let unsaved, let problems):
+      ControlReply(
+        outcome: .incomplete, unsaved: unsaved, message: problems.joined(separator: "; "))
     case .busy: ControlReply(outcome: .busy)
     case .failed(let error): ControlReply(outcome: .failed, message: "\(error)")
     }

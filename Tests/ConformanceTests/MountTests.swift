@@ -4,7 +4,7 @@ import VaultStorage
 
 /// The same through the kernel: the built program, a real mount. One mount serves all checks, each
 /// in a directory of its own.
-@Suite(.serialized) struct MountTests {
+@Suite struct MountTests {
   @Test(arguments: [NamesMode.encrypted, .plain]) func aMountPasses(_ names: NamesMode) throws {
     let program = try VaultMount.builtProgram()
     var mount = try VaultMount(program: program, names: names)

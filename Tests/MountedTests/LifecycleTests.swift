@@ -63,27 +63,6 @@ extension MountedTests {
       }
     }
 
-    @Test("a file still open when the daemon is asked to end is kept as far as it was written")
-    func endWhileWriting() throws {
-      try MountedVault.withMounted(names: .plain) { vault in
-        let writer = try Command.spawn(
-          [
-            "bash", "-c",
-            "exec 3>\"$0/film\"; head -c 3000000 /dev/zero >&3; echo ready; sleep 30 >&3",
-            vault.mountPoint,
-          ], output: vault.work + "/out", errors: "/dev/null")
-        defer {
-          writer.signal(SIGKILL)
-          _ = writer.wait()
-        }
-        #expect(Wait.until(seconds: 10) { Scratch.read(vault.work + "/out") == "ready\n" })
-        try #require(vault.daemon).signal(SIGTERM)
-        try vault.expectEnd()
-        try vault.mount()
-        try vault.shell("test \"$(cat \"$M\"/film* | wc -c)\" = 3000000")
-      }
-    }
-
     @Test("kill -9 leaves no stale mount behind")
     func killedDaemon() throws {
       try MountedVault.withMounted { vault in
@@ -230,33 +209,6 @@ extension MountedTests {
           ["bash", "-c", "while df $M && ls -l $M && stat $M/photo.jpg && sleep 0.3; do :; done"],
           environment: ["M": vault.mountPoint], limit: 20)
         #expect(!vault.isMounted)
-        try vault.expectEnd()
-        try vault.mount()
-        try vault.shell("cmp \"$PHOTOS/photo.jpg\" \"$M/photo.jpg\"")
-      }
-    }
-
-    @Test("lock cuts off whoever holds files")
-    func lock() throws {
-      try MountedVault.withMounted { vault in
-        try vault.shell(
-          """
-          cp "$PHOTOS/photo.jpg" "$M/"
-          exec 3<"$M/photo.jpg"
-          python3 - "$M/photo.jpg" "\(Checkout.program)" "$W/../home" <<'END'
-          import mmap, os, subprocess, sys
-          photo, program, home = sys.argv[1:]
-          file = os.open(photo, os.O_RDONLY)
-          assert os.pread(file, 2, 0) == bytes([0xff, 0xd8])
-          subprocess.run([program, "lock", "--home", home], check=True)
-          try:
-              os.pread(file, 2, 0)
-              raise SystemExit("a descriptor still reads")
-          except OSError:
-              pass
-          END
-          (! head -c1 <&3)
-          """)
         try vault.expectEnd()
         try vault.mount()
         try vault.shell("cmp \"$PHOTOS/photo.jpg\" \"$M/photo.jpg\"")

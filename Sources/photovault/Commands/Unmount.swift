@@ -16,11 +16,10 @@ enum UnmountCommand: Command {
     let force = arguments.has("force")
     if arguments.has("all") {
       _ = try arguments.positionals(0...0, of: self)
-      return try MountedVaults.end(try MountedVaults.all(), force ? .forcedUnmount : .unmount)
+      return try MountedVaults.end(try MountedVaults.all(), force: force)
     }
     let word = try arguments.positionals(1...1, of: self)[0]
-    return try MountedVaults.end(
-      try MountedVaults.named(word), force ? .forcedUnmount : .unmount)
+    return try MountedVaults.end(try MountedVaults.named(word), force: force)
   }
 }
 
@@ -34,7 +33,7 @@ enum Lock: Command {
     let words = arguments.positionals
     var mounts = words.isEmpty ? try MountedVaults.all() : []
     for word in words { mounts += try MountedVaults.named(word) }
-    return try MountedVaults.end(mounts, .lock)
+    return try MountedVaults.end(mounts, force: true)
   }
 }
 
@@ -44,8 +43,6 @@ enum MountedVaults {
     let record: MountRecord
     let registry: MountRegistry
   }
-
-  enum Ending { case unmount, forcedUnmount, lock }
 
   static func all() throws(CommandError) -> [Place] {
     var places: [Place] = []
@@ -79,10 +76,10 @@ enum MountedVaults {
   }
 
   /// Tries all, reports each failure, and returns the first one's exit code.
-  static func end(_ places: [Place], _ ending: Ending) throws(CommandError) -> ExitCode {
+  static func end(_ places: [Place], force: Bool) throws(CommandError) -> ExitCode {
     var first: CommandError?
     for place in places {
-      do throws(CommandError) { try end(place, ending) } catch {
+      do throws(CommandError) { try end(place, force: force) } catch {
         if let earlier = first { Terminal.error(earlier) }
         first = error
       }
@@ -91,13 +88,9 @@ enum MountedVaults {
     return .done
   }
 
-  private static func end(_ place: Place, _ ending: Ending) throws(CommandError) {
+  private static func end(_ place: Place, force: Bool) throws(CommandError) {
     if let mount = LiveMount(place.record, place.registry) {
-      return switch ending {
-      case .unmount: try mount.unmount(force: false)
-      case .forcedUnmount: try mount.unmount(force: true)
-      case .lock: try mount.lock()
-      }
+      return try force ? mount.lock() : mount.unmount()
     }
     // Its process was killed: what it left is cleared.
     try MountPoint.clearStaleMount(place.record.mountPoint)

@@ -134,6 +134,15 @@ struct ChildProcess {
   }
 }
 
+enum Clock {
+  /// CLOCK_MONOTONIC.
+  static var seconds: Double {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return Double(now.tv_sec) + Double(now.tv_nsec) / 1e9
+  }
+}
+
 enum Wait {
   /// Looks every 10 ms until `condition` holds; false if it doesn't in time.
   static func until(seconds: Double, _ condition: () throws -> Bool) rethrows -> Bool {
