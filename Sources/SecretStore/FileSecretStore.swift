@@ -18,22 +18,12 @@ package struct FileSecretStore: SecretStore {
 
   package func add(_ account: Account) throws(SecretStoreError) {
     let contents = try AccountCoder.encode(account)
-    let directory = try making { () throws(Errno) in
-      try DirectoryPath.synchronize(try DirectoryPath.make(path))
-      let directory = try Syscalls.open(FileName(path), flags: O_RDONLY | O_DIRECTORY)
-      let status = try Syscalls.status(directory.rawValue)
-      if status.st_mode & 0o77 != 0 { try Syscalls.setMode(directory.rawValue, 0o700) }
-      return directory
-    }
+    let directory = try makeDirectory()
     try locked(directory.rawValue) { () throws(SecretStoreError) in
       let name = Self.fileName(account.name)
-      if try about(
-        name,
-        { () throws(Errno) in
-          try Syscalls.exists(name, in: directory.rawValue)
-        })
-      {
-        throw .duplicateItem
+      // A name is in one store only.
+      for file in [name, KeyringReference.fileName(account.name)] {
+        if try exists(file, in: directory.rawValue) { throw .duplicateItem }
       }
       try about(name) { () throws(Errno) in
         // The tag comes first: the item is never there without it.
@@ -86,25 +76,33 @@ package struct FileSecretStore: SecretStore {
   }
 
   package func names() throws(SecretStoreError) -> [AccountName] {
+    try names(withSuffix: Self.suffix)
+  }
+}
+
+// What keeps other files about accounts beside the items uses this, too.
+extension FileSecretStore {
+  static func fileName(_ name: AccountName) -> FileName { FileName(name.text + suffix) }
+
+  /// The accounts that have a file whose name ends so.
+  func names(withSuffix suffix: String) throws(SecretStoreError) -> [AccountName] {
     let directory: FileDescriptor
     do throws(SecretStoreError) { directory = try open() } catch {
       if case .itemNotFound = error { return [] }
       throw error
     }
-    return try names(in: directory.rawValue)
+    return try names(in: directory.rawValue, withSuffix: suffix)
   }
-}
 
-extension FileSecretStore {
-  private static func fileName(_ name: AccountName) -> FileName { FileName(name.text + suffix) }
-
-  private func names(in directory: CInt) throws(SecretStoreError) -> [AccountName] {
+  private func names(
+    in directory: CInt, withSuffix suffix: String = suffix
+  ) throws(SecretStoreError) -> [AccountName] {
     do throws(Errno) {
       return try DirectoryEntries.read(directory).compactMap { entry in
-        guard entry.isRegular, entry.name.hasSuffix(".json"),
-          let text = String(validating: entry.name.bytes, as: UTF8.self)
+        guard entry.isRegular, let text = String(validating: entry.name.bytes, as: UTF8.self),
+          entry.name.bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8)
         else { return nil }
-        return try? AccountName(String(text.dropLast(Self.suffix.count)))
+        return try? AccountName(String(text.dropLast(suffix.count)))
       }.sorted()
     } catch { throw .notAvailable(.system(path, error)) }
   }
@@ -116,16 +114,14 @@ extension FileSecretStore {
       bytes = try SmallFile.read(file, in: directory, atMost: AccountCoder.greatestByteCount)
     } catch { throw unavailable(file, error) }
     guard let bytes else {
-      let isThere = try about(file) { () throws(Errno) in
-        try Syscalls.exists(file, in: directory)
-      }
-      throw isThere ? .notAvailable(.damaged("it is no file, or too long")) : .itemNotFound
+      throw try exists(file, in: directory)
+        ? .notAvailable(.damaged("it is no file, or too long")) : .itemNotFound
     }
     return try AccountCoder.decode(bytes, name: name)
   }
 
   /// Under the lock, so one temporary name serves all; one that a crash left goes first.
-  private func write(
+  func write(
     _ contents: [UInt8], as name: FileName, in directory: CInt
   ) throws(Errno) {
     do throws(Errno) { try Syscalls.unlink(Self.temporaryName, in: directory) } catch {
@@ -137,8 +133,22 @@ extension FileSecretStore {
 
   // MARK: the directory
 
+  func makeDirectory() throws(SecretStoreError) -> FileDescriptor {
+    try making { () throws(Errno) in
+      try DirectoryPath.synchronize(try DirectoryPath.make(path))
+      let directory = try Syscalls.open(FileName(path), flags: O_RDONLY | O_DIRECTORY)
+      let status = try Syscalls.status(directory.rawValue)
+      if status.st_mode & 0o77 != 0 { try Syscalls.setMode(directory.rawValue, 0o700) }
+      return directory
+    }
+  }
+
+  func exists(_ file: FileName, in directory: CInt) throws(SecretStoreError) -> Bool {
+    try about(file) { () throws(Errno) in try Syscalls.exists(file, in: directory) }
+  }
+
   /// Throws `.itemNotFound` where there is none yet.
-  private func open() throws(SecretStoreError) -> FileDescriptor {
+  func open() throws(SecretStoreError) -> FileDescriptor {
     do throws(Errno) {
       return try Syscalls.open(FileName(path), flags: O_RDONLY | O_DIRECTORY)
     } catch {
@@ -147,7 +157,7 @@ extension FileSecretStore {
     }
   }
 
-  private func locked<Result>(
+  func locked<Result>(
     _ directory: CInt, _ body: () throws(SecretStoreError) -> Result
   ) throws(SecretStoreError) -> Result {
     let lock = try making { () throws(Errno) in
@@ -193,7 +203,7 @@ extension FileSecretStore {
     do throws(Errno) { return try body() } catch { throw .notAvailable(.system(path, error)) }
   }
 
-  private func about<Result>(
+  func about<Result>(
     _ file: FileName, _ body: () throws(Errno) -> Result
   ) throws(SecretStoreError) -> Result {
     do throws(Errno) { return try body() } catch { throw unavailable(file, error) }

@@ -23,6 +23,22 @@ package enum SecretStoreError: Error, Sendable {
     /// An item of a format newer than this program.
     case unsupportedFormat(Int)
     case crypto(CryptoFailure)
+    /// The desktop's Secret Service, where it is neither locked (`.interactionNotAllowed`) nor was
+    /// left locked by who was asked (`.userCancelled`).
+    case keyring(KeyringFailure)
+  }
+
+  package enum KeyringFailure: Hashable, Sendable {
+    /// libsecret is not there.
+    case notInstalled
+    case noBus
+    /// Nobody on the bus offers the service.
+    case noService
+    case timedOut
+    /// It answers, but has no longer the item of an account that is kept there; the vault's path.
+    case missingItem(String)
+    /// Another answer, in its own words.
+    case refused(String)
   }
 
   /// Source: Security framework, SecBase.h (errSec...).

@@ -76,10 +76,14 @@ extension CommandError {
     case .authenticationFailed:
       self = .wrongCredentials(user)
     case .userCancelled:
-      self.init(.failed, "cancelled", hint: "nothing was changed")
+      self.init(
+        .storeUnavailable, "the keyring is locked, and nobody unlocked it",
+        hint: "answer when the desktop asks, or unlock it in the desktop's password manager, and "
+          + "try again")
     case .interactionNotAllowed:
       self.init(
-        .storeUnavailable, "the secret store is locked", hint: "unlock it and try again")
+        .storeUnavailable, "the keyring is locked",
+        hint: "unlock it in the desktop's password manager and try again")
     case .notAvailable(let reason):
       self.init(user, reason)
     }
@@ -105,6 +109,39 @@ extension CommandError {
         hint: "use the photovault that made it")
     case .crypto(let failure):
       self.init(.failed, "\(failure)", hint: "is there enough memory? is OpenSSL complete?")
+    case .keyring(let failure):
+      self.init(user, failure)
+    }
+  }
+
+  private init(_ user: String, _ failure: SecretStoreError.KeyringFailure) {
+    let unavailable = "the Secret Service is unavailable"
+    switch failure {
+    case .notInstalled:
+      self.init(
+        .storeUnavailable, "\(unavailable): libsecret is not installed",
+        hint: "install the package libsecret-1-0")
+    case .noBus:
+      self.init(
+        .storeUnavailable, "\(unavailable): there is no session bus",
+        hint: "run this in a desktop session, or set DBUS_SESSION_BUS_ADDRESS")
+    case .noService:
+      self.init(
+        .storeUnavailable, "\(unavailable): no program on the session bus offers it",
+        hint: "install and start one, such as gnome-keyring, KWallet or KeePassXC")
+    case .timedOut:
+      self.init(
+        .storeUnavailable, "\(unavailable): it does not answer",
+        hint: "does it ask something on another screen? else end the program behind it, such as "
+          + "gnome-keyring-daemon, and try again")
+    case .missingItem(let path):
+      self.init(
+        .noSuchAccount, "no account '\(user)' in the keyring any more",
+        hint: "'photovault recover \(user) --vault \(path)' makes it anew from the recovery key")
+    case .refused(let words):
+      self.init(
+        .storeUnavailable, "the Secret Service refused: \(words)",
+        hint: "look at the keyring in the desktop's password manager")
     }
   }
 
