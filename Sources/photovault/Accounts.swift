@@ -29,6 +29,7 @@ struct NewAccount {
   let vaultPath: String
   var names = NamesMode.encrypted
   var thisDeviceOnly = false
+  var store = StoreKind.file
 
   /// With the default vault.
   init(user: String, home: Home) throws(CommandError) {
@@ -44,8 +45,8 @@ struct NewAccount {
 
 /// Accounts as the commands see them.
 enum Accounts {
-  static func store(_ home: Home) -> any SecretStore {
-    FileSecretStore(directory: home.accounts)
+  static func store(_ home: Home) -> AccountStores {
+    AccountStores(directory: home.accounts, keyring: DesktopKeyring.keyring)
   }
 
   /// Throws `.usage` for what can't be a user name.
@@ -88,8 +89,19 @@ enum Accounts {
   /// Throws `.accountExists`; the item need not be readable for that.
   static func requireNone(_ name: AccountName, home: Home) throws(CommandError) {
     do throws(SecretStoreError) {
-      if try store(home).names().contains(name) { throw SecretStoreError.duplicateItem }
+      if try store(home).kind(of: name) != nil { throw SecretStoreError.duplicateItem }
     } catch { throw CommandError(name.text, error) }
+  }
+
+  /// Throws where an account can't be added to the Secret Service, before anything is asked for; the
+  /// keyring is unlocked then.
+  static func prepareSecretService(_ home: Home) throws(CommandError) {
+    do throws(SecretStoreError) { try store(home).secretService.prepareToAdd() } catch {
+      let error = CommandError("", error)
+      let way = "without '--store secret-service' the account is kept in a file"
+      throw CommandError(
+        error.exitCode, error.message, hint: error.hint.map { "\($0); \(way)" } ?? way)
+    }
   }
 
   /// Makes the vault under a random recovery key, and the account item; on failure neither is
@@ -127,7 +139,7 @@ enum Accounts {
       let account = try Account(
         name: new.name, vaultID: vaultID, vaultPath: path, thisDeviceOnly: new.thisDeviceOnly,
         secret: recoveryKey, password: password)
-      try store(home).add(account)
+      try store(home)[new.store].add(account)
     } catch {
       Vault.takeBack(at: path)
       throw CommandError(new.name.text, error)
@@ -148,5 +160,18 @@ enum Accounts {
     default:
       CommandError(vault: new.vaultPath, error)
     }
+  }
+}
+
+extension StoreKind {
+  static let help = "where the account is kept: file or secret-service"
+
+  /// nil without `--store`.
+  init?(_ arguments: Arguments, _ command: String) throws(CommandError) {
+    guard let word = arguments.value(of: "store") else { return nil }
+    guard let kind = StoreKind(rawValue: word) else {
+      throw .usage("--store is file or secret-service, not '\(word)'", command)
+    }
+    self = kind
   }
 }

@@ -20,6 +20,17 @@ enum PasswordSource {
     return try checked(standardInputLine(option), option)
   }
 
+  /// The password where an option says where it is, or standard input holds one; nil where somebody
+  /// would have to be asked, or standard input is at its end.
+  static func offered(_ arguments: Arguments) throws(CommandError) -> SecretBytes? {
+    if let secret = try given(arguments, option: "password") { return secret }
+    if Terminal.isInteractive { return nil }
+    var isAtEnd = false
+    let line = try standardInputLine("password", isAtEnd: &isAtEnd)
+    if isAtEnd { return nil }
+    return try checked(line, "password")
+  }
+
   /// The same for a secret that is set now: on a terminal it is typed twice.
   static func newPassword(
     _ arguments: Arguments, prompt: String, option: String = "password",
@@ -120,9 +131,23 @@ enum PasswordSource {
 
   /// One line. Byte by byte, so that the next secret finds the next line.
   private static func standardInputLine(_ option: String) throws(CommandError) -> SecretBytes {
-    try input(
+    var isAtEnd = false
+    return try standardInputLine(option, isAtEnd: &isAtEnd)
+  }
+
+  /// `isAtEnd`: there was nothing, not even an empty line.
+  private static func standardInputLine(
+    _ option: String, isAtEnd: inout Bool
+  ) throws(CommandError) -> SecretBytes {
+    var last: UInt8?
+    let line = try input(
       0, "cannot read the \(words(option)) from standard input", byteCount: 1
-    ) { $0 == 10 }
+    ) { byte in
+      last = byte
+      return byte == 10
+    }
+    isAtEnd = last == nil
+    return line
   }
 
   /// Reads pieces of `byteCount` bytes at most until `isLast` says so of a byte or nothing comes.

@@ -16,7 +16,7 @@ _photovault() {
     --vault | --home) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     --*-file | -o) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
     --names) mapfile -t COMPREPLY < <(compgen -W 'encrypted plain' -- "$current"); return ;;
-    --store) mapfile -t COMPREPLY < <(compgen -W 'file' -- "$current"); return ;;
+    --store) mapfile -t COMPREPLY < <(compgen -W 'file secret-service' -- "$current"); return ;;
     --on-screen-lock | --on-suspend)
       mapfile -t COMPREPLY < <(compgen -W 'lock ignore' -- "$current"); return ;;
     --screen-lock-means) mapfile -t COMPREPLY < <(compgen -W 'lock blank' -- "$current"); return ;;
@@ -29,8 +29,8 @@ _photovault() {
       options+=' --blob-password-fd --blob-password-command'
       ;;
     mount)
-      options+=" $password --create --idle --idle-force --on-screen-lock --screen-lock-means --on-suspend"
-      options+=' --lock-grace --read-only --exclude-from-backup --keep-thumbnails --keep-mount-point-mode'
+      options+=" $password --create --remember --forget --idle --idle-force --on-screen-lock --screen-lock-means"
+      options+=' --on-suspend --lock-grace --read-only --exclude-from-backup --keep-thumbnails --keep-mount-point-mode'
       options+=' --foreground -o'
       ;;
     unmount) options+=' --all --force' ;;
@@ -38,7 +38,7 @@ _photovault() {
     passwd) options+=" $password $new_password" ;;
     recovery-key) options+=" $password" ;;
     recover)
-      options+=" $new_password --vault --recovery-key-file --recovery-key-fd --recovery-key-command" ;;
+      options+=" $new_password --vault --store --recovery-key-file --recovery-key-fd --recovery-key-command" ;;
     remove) options+=' --delete-photos --yes' ;;
     encrypt | decrypt) options+=" $password --force -o" ;;
   esac
@@ -59,10 +59,10 @@ _photovault() {
 
 _photovault_users() {
   local items=${PHOTOVAULT_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/photovault}/accounts item
-  for item in "$items"/*.json; do
+  for item in "$items"/*.json "$items"/*.secret-service; do
     [ -e "$item" ] || continue
     item=${item##*/}
-    printf '%s\n' "${item%.json}"
+    printf '%s\n' "${item%.*}"
   done
 }
 

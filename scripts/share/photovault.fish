@@ -3,8 +3,8 @@
 function __photovault_users
     set -l home $PHOTOVAULT_HOME
     test -n "$home"; or set home (test -n "$XDG_DATA_HOME"; and echo $XDG_DATA_HOME; or echo $HOME/.local/share)/photovault
-    for item in $home/accounts/*.json
-        basename $item .json
+    for item in $home/accounts/*.json $home/accounts/*.secret-service
+        string replace -r '.*/(.*)\.[^.]*$' '$1' $item
     end
 end
 
@@ -43,10 +43,12 @@ __photovault_secret recover recovery-key 'the recovery key'
 
 complete -c photovault -n '__fish_seen_subcommand_from create recover' -l vault -xa '(__fish_complete_directories)' -d 'the vault'
 complete -c photovault -n '__fish_seen_subcommand_from create' -l names -xa 'encrypted plain' -d 'file names on the disk'
-complete -c photovault -n '__fish_seen_subcommand_from create' -l store -xa file -d 'where the account is kept'
+complete -c photovault -n '__fish_seen_subcommand_from create recover' -l store -xa 'file secret-service' -d 'where the account is kept'
 complete -c photovault -n '__fish_seen_subcommand_from create' -l this-device-only -d 'keep the account out of backups'
 
 complete -c photovault -n '__fish_seen_subcommand_from mount' -l create -d 'make the account if there is none'
+complete -c photovault -n '__fish_seen_subcommand_from mount' -l remember -d 'keep the password in the desktop\'s keyring'
+complete -c photovault -n '__fish_seen_subcommand_from mount' -l forget -d 'remove it from there'
 complete -c photovault -n '__fish_seen_subcommand_from mount' -l idle -xa '0 90s 10m 1h' -d 'lock after this time without use'
 complete -c photovault -n '__fish_seen_subcommand_from mount' -l idle-force -xa '0 90s 10m 1h' -d '... even if a program has a file open'
 complete -c photovault -n '__fish_seen_subcommand_from mount' -l on-screen-lock -xa 'lock ignore' -d 'when the screen locks'

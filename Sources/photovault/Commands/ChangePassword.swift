@@ -9,7 +9,10 @@ enum ChangePassword: Command {
   static let options =
     OptionSpec.secret("password", "the present password")
     + OptionSpec.secret("new-password", "the new password")
-  static let notes = "No photo is encrypted anew: the recovery key stays."
+  static let notes = """
+    No photo is encrypted anew: the recovery key stays. A password that the desktop's keyring
+    remembers is replaced, too.
+    """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     let user = try arguments.positionals(1...1, of: self)[0]
@@ -20,8 +23,9 @@ enum ChangePassword: Command {
     let unlocked = try Accounts.unlock(account, password: password)
     let newPassword = try PasswordSource.newPassword(
       arguments, prompt: "new password for \(user)", option: "new-password")
+    let changed: Account
     do throws(SecretStoreError) {
-      let changed = try account.changing(
+      changed = try account.changing(
         secret: unlocked.recoveryKey, toPassword: newPassword)
       guard try Accounts.store(home).update(account, to: changed) else {
         throw SecretStoreError.authenticationFailed
@@ -29,6 +33,7 @@ enum ChangePassword: Command {
     } catch {
       throw CommandError(user, error)
     }
+    DesktopKeyring.passwordChanged(to: newPassword, of: changed, home)
     return .done
   }
 }

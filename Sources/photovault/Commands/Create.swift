@@ -11,7 +11,7 @@ enum Create: Command {
     [
       OptionSpec("vault", value: "DIR", help: "where the vault shall be"),
       OptionSpec("names", value: "MODE", help: "file names on the disk: encrypted or plain"),
-      OptionSpec("store", value: "STORE", help: "where the account is kept: file"),
+      OptionSpec("store", value: "STORE", help: StoreKind.help),
       OptionSpec("this-device-only", help: "keep the account out of backups"),
     ] + OptionSpec.secret("password", "the password")
     + OptionSpec.secret("blob-password", "the RNCryptor password of the photos")
@@ -24,7 +24,7 @@ enum Create: Command {
     let user = try arguments.positionals(1...1, of: self)[0]
     let home = try Home(arguments)
     var new = try NewAccount(user: user, home: home)
-    try requireFileStore(arguments)
+    let store = try store(arguments)
     try Accounts.requireNone(new.name, home: home)
     if let vault = arguments.value(of: "vault") {
       guard !vault.isEmpty else { throw .usage("--vault is empty", name) }
@@ -33,9 +33,11 @@ enum Create: Command {
     let takeover = try Takeover(directory: new.vaultPath)
     new.names = try names(arguments, takeover)
     new.thisDeviceOnly = arguments.has("this-device-only")
+    new.store = store
 
     let blobPassword = try PasswordSource.given(arguments, option: "blob-password")
     try takeover.check(blobPassword)
+    if store == .secretService { try Accounts.prepareSecretService(home) }
     let password = try PasswordSource.newPassword(arguments, prompt: "new password for \(user)")
     if let blobPassword {
       try Accounts.create(new, home: home, password: password, recoveryKey: blobPassword)
@@ -51,17 +53,14 @@ enum Create: Command {
     return .done
   }
 
-  private static func requireFileStore(_ arguments: Arguments) throws(CommandError) {
-    switch arguments.value(of: "store") {
-    case nil, "file":
-      return
-    case "secret-service":
-      throw CommandError(
-        .storeUnavailable, "this version has no access to the Secret Service",
-        hint: "leave --store out: the account is kept in a file")
-    case .some(let other):
-      throw .usage("--store is file or secret-service, not '\(other)'", name)
+  private static func store(_ arguments: Arguments) throws(CommandError) -> StoreKind {
+    let store = try StoreKind(arguments, name) ?? .file
+    if store == .secretService, arguments.has("this-device-only") {
+      throw .usage(
+        "--this-device-only needs --store file: what the Secret Service keeps can't be left out "
+          + "of backups", name)
     }
+    return store
   }
 
   /// Plain where blobs are to be taken over: their names are.

@@ -16,7 +16,8 @@ enum ListAccounts: Command {
     }
 
     let account: String
-    var store = "file"
+    /// "file" or "secret-service".
+    let store: String
     var vault: Vault?
     var thisDeviceOnly: Bool?
     /// Why the item can't be read; the two members above are missing then.
@@ -25,18 +26,22 @@ enum ListAccounts: Command {
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     _ = try arguments.positionals(0...0, of: self)
-    let store = Accounts.store(try Home(arguments))
+    let stores = Accounts.store(try Home(arguments))
     var exitCode = ExitCode.done
     var rows: [Row] = []
-    for name in try names(store) {
+    for name in try names(stores) {
+      var kind: StoreKind?
       do throws(SecretStoreError) {
-        rows.append(row(try store.lookUp(name)))
+        kind = try stores.kind(of: name)
+        rows.append(try row(name, kind ?? .file, stores))
       } catch {
         if case .itemNotFound = error { continue }
         let error = CommandError(name.text, error)
         Terminal.error(error)
         exitCode = error.exitCode
-        rows.append(Row(account: name.text, error: error.message))
+        rows.append(
+          Row(
+            account: name.text, store: (kind ?? .file).rawValue, error: error.message))
       }
     }
     if arguments.has("json") {
@@ -53,12 +58,28 @@ enum ListAccounts: Command {
     }
   }
 
-  private static func row(_ account: Account) -> Row {
+  /// The Secret Service is not asked: it may be locked, or hang.
+  private static func row(
+    _ name: AccountName, _ kind: StoreKind, _ stores: AccountStores
+  ) throws(SecretStoreError) -> Row {
+    switch kind {
+    case .file:
+      let account = try stores.lookUp(name)
+      return Row(
+        account: name.text, store: kind.rawValue,
+        vault: vault(account.vaultID, account.vaultPath), thisDeviceOnly: account.thisDeviceOnly)
+    case .secretService:
+      let reference = try stores.secretService.reference(name)
+      return Row(
+        account: name.text, store: kind.rawValue,
+        vault: vault(reference.vaultID, reference.vaultPath), thisDeviceOnly: false)
+    }
+  }
+
+  private static func vault(_ id: [UInt8], _ path: String) -> Row.Vault {
     let digits = Array("0123456789abcdef")
-    let id = account.vaultID.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-    return Row(
-      account: account.name.text, vault: Row.Vault(id: String(id), path: account.vaultPath),
-      thisDeviceOnly: account.thisDeviceOnly)
+    let text = id.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+    return Row.Vault(id: String(text), path: path)
   }
 
   private static func printTable(_ rows: [Row]) throws(CommandError) {

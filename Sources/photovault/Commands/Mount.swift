@@ -9,7 +9,7 @@ enum Mount: Command {
   static let options =
     OptionSpec.secret("password", "the password") + [
       OptionSpec("create", help: "make the account if there is none")
-    ] + MountOptions.specs + [
+    ] + MountPassword.options + MountOptions.specs + [
       OptionSpec("foreground", help: "stay, and log to standard error"),
       OptionSpec("o", value: "OPT[,OPT...]", help: "any of these options, or FUSE's own"),
     ]
@@ -25,6 +25,7 @@ enum Mount: Command {
     let arguments = try arguments.adding(
       list.words, options: options + [.home], command: name)
     let words = try arguments.positionals(1...2, of: self)
+    try MountPassword.check(arguments)
     var options = try MountOptions(arguments)
     options.allowsNonEmpty = list.allowsNonEmpty
     options.passedOn = list.passedOn
@@ -39,13 +40,8 @@ enum Mount: Command {
     try MountPoint.check(mountPoint, apartFrom: [account.vaultPath, home.path])
     let wasMadeBefore = try clearRemains(mountPoint)
 
-    let known: SecretBytes
-    if let chosen = password.take() {
-      known = chosen
-    } else {
-      known = try PasswordSource.password(arguments, prompt: "Password for '\(user)'")
-    }
-    let unlocked = try Accounts.unlock(account, password: known)
+    let unlocked = try MountPassword.unlock(
+      account, chosen: password.take(), arguments, home)
     let job = MountJob(
       user: user, vault: account.vaultPath, vaultID: account.vaultID, mountPoint: mountPoint,
       mountPointWasMade: wasMadeBefore, options: options)

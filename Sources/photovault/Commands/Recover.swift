@@ -8,8 +8,10 @@ enum Recover: Command {
   static let summary = "make the account anew from the recovery key"
   static let usage = "USER --vault DIR"
   static let options =
-    [OptionSpec("vault", value: "DIR", help: "the vault that the recovery key opens")]
-    + OptionSpec.secret("recovery-key", "the recovery key")
+    [
+      OptionSpec("vault", value: "DIR", help: "the vault that the recovery key opens"),
+      OptionSpec("store", value: "STORE", help: StoreKind.help),
+    ] + OptionSpec.secret("recovery-key", "the recovery key")
     + OptionSpec.secret("new-password", "the new password")
   static let notes = """
     An account of that name is replaced if it is the same vault's: so a forgotten password is
@@ -24,29 +26,48 @@ enum Recover: Command {
     let path = try Home.absolute(vault)
     let home = try Home(arguments)
     let accountName = try Accounts.name(user)
+    let store = try place(accountName, arguments, home)
     let superblock: Superblock
     do throws(StorageError) { superblock = try Vault.superblock(at: path) } catch {
       throw CommandError(vault: path, error)
     }
     let former = try formerAccount(accountName, home, vaultID: superblock.id)
+    if store == .secretService { try Accounts.prepareSecretService(home) }
 
     let recoveryKey = try recoveryKey(arguments, superblock, path)
     let password = try PasswordSource.newPassword(
       arguments, prompt: "new password for \(user)", option: "new-password")
+    let account: Account
     do throws(SecretStoreError) {
-      let account = try Account(
+      account = try Account(
         name: accountName, vaultID: superblock.id, vaultPath: path,
         thisDeviceOnly: former?.thisDeviceOnly ?? false, secret: recoveryKey, password: password)
-      let store = Accounts.store(home)
-      guard let former else {
-        try store.add(account)
-        return .done
+      let stores = Accounts.store(home)
+      if let former {
+        guard try stores.update(former, to: account) else { throw SecretStoreError.duplicateItem }
+      } else {
+        try stores[store].add(account)
       }
-      guard try store.update(former, to: account) else { throw SecretStoreError.duplicateItem }
     } catch {
       throw CommandError(user, error)
     }
+    DesktopKeyring.passwordChanged(to: password, of: account, home)
     return .done
+  }
+
+  /// Where the account is, else where it shall be. Throws `.accountExists` if these differ.
+  private static func place(
+    _ name: AccountName, _ arguments: Arguments, _ home: Home
+  ) throws(CommandError) -> StoreKind {
+    let wanted = try StoreKind(arguments, self.name)
+    let present: StoreKind?
+    do throws(SecretStoreError) { present = try Accounts.store(home).kind(of: name) } catch {
+      throw CommandError(name.text, error)
+    }
+    guard let wanted, let present, wanted != present else { return wanted ?? present ?? .file }
+    throw CommandError(
+      .accountExists, "account exists: \(name), in the store '\(present.rawValue)'",
+      hint: "leave --store out to replace it there, or use 'photovault remove \(name)' first")
   }
 
   /// The account to be replaced. Throws `.accountExists` for one of another vault.
@@ -58,8 +79,11 @@ enum Recover: Command {
       guard former.vaultID == vaultID else { throw SecretStoreError.duplicateItem }
       return former
     } catch {
-      if case .itemNotFound = error { return nil }
-      throw CommandError(name.text, error)
+      switch error {
+      // One that the keyring lost: `add` sees whether it was this vault's.
+      case .itemNotFound, .notAvailable(.keyring(.missingItem)): return nil
+      default: throw CommandError(name.text, error)
+      }
     }
   }
 

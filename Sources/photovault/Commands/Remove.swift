@@ -13,7 +13,7 @@ enum Remove: Command {
   ]
   static let notes = """
     Without --delete-photos the vault stays, and 'photovault recover' brings the account back with
-    the recovery key.
+    the recovery key. A password that the desktop's keyring remembers goes, too.
     """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {
@@ -35,12 +35,13 @@ enum Remove: Command {
     do throws(SecretStoreError) { try Accounts.store(home).delete(accountName) } catch {
       throw CommandError(user, error)
     }
+    DesktopKeyring.accountRemoved(accountName, home)
     return .done
   }
 
   /// A damaged item exists as well.
   private static func exists(_ name: AccountName, _ home: Home) throws(CommandError) -> Bool {
-    do throws(SecretStoreError) { return try Accounts.store(home).names().contains(name) } catch {
+    do throws(SecretStoreError) { return try Accounts.store(home).kind(of: name) != nil } catch {
       throw CommandError(name.text, error)
     }
   }
