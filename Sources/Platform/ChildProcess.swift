@@ -65,7 +65,8 @@ package enum ChildProcess {
 }
 
 private final class MovedDescriptor {
-  private static let firstNumber: CInt = 64
+  /// Above any that a child is given, and within the tightest limit that a shell may set.
+  private static let firstNumber: CInt = 16
 
   private let descriptor: FileDescriptor
   var rawValue: CInt { descriptor.rawValue }

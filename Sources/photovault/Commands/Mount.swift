@@ -80,7 +80,9 @@ enum Mount: Command {
       for record in registry.records() where record.vault == account.vaultPath {
         guard let mount = LiveMount(record, registry) else { continue }
         throw CommandError(
-          .alreadyMounted, "'\(account.name)' is mounted at \(mount.record.mountPoint) already")
+          .alreadyMounted, "'\(account.name)' is mounted at \(mount.record.mountPoint) already",
+          hint: "if it isn't seen there, a program still holds files of it: "
+            + "'photovault lock \(account.name)' cuts it off")
       }
     }
   }
