@@ -64,8 +64,12 @@ struct MountJob: Codable, Sendable {
       // Mounted all the same: umount(8) and signals end it.
       Log.warning("'photovault status' will not find this mount: \(error.message)")
     }
+    if !options.keepsThumbnails { DesktopTraces.expect(of: mountPoint) }
     let mounted = MountedVault(fileSystem, session, record, options)
-    let code = mounted.serve(place, registry, socket, ready: ready)
+    let code = mounted.serve(place, registry, socket) {
+      if options.excludesFromBackup { BackupExclusion.mark(mountPoint) }
+      ready()
+    }
     _ = consume watcher
     return code
   }

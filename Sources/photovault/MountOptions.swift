@@ -73,9 +73,6 @@ struct MountOptions: Codable, Equatable, Sendable {
     if arguments.value(of: "on-suspend") == "lock" {
       warnings.append("this version does not watch for suspend: it will not lock before it")
     }
-    if arguments.has("exclude-from-backup") {
-      warnings.append("this version does not mark the folder for backup programs")
-    }
     return warnings
   }
 

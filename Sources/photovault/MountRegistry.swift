@@ -95,7 +95,7 @@ struct MountRegistry: Sendable {
   private static let greatestRecord = 1 << 16
 
   /// FNV-1a: a file name for any path. One user's mounts are few.
-  private static func name(_ mountPoint: String) -> String {
+  static func name(_ mountPoint: String) -> String {
     let hash = mountPoint.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { hash, byte in
       (hash ^ UInt64(byte)) &* 0x100_0000_01b3
     }
@@ -110,7 +110,7 @@ struct MountRegistry: Sendable {
     return directories + ["/run/user/\(getuid())"]
   }
 
-  private static func stateDirectory() throws(CommandError) -> String {
+  static func stateDirectory() throws(CommandError) -> String {
     if let given = try Home.environment("XDG_STATE_HOME"), given.hasPrefix("/") { return given }
     return try Home.userDirectory() + "/.local/state"
   }

@@ -2,9 +2,9 @@ import FUSESession
 import Glibc
 import Platform
 
-/// A second, small process that outlives a mount's own when that is killed: it takes the dead
-/// mount away. It holds no secret, only the read end of a pipe whose other end closes with the
-/// mount's process.
+/// A second, small process that outlives a mount's own: it removes the traces of the photos on the
+/// desktop and, if the other process was killed, takes the dead mount away. It holds no secret,
+/// only the read end of a pipe whose other end closes with the mount's process.
 struct MountWatcher: ~Copyable {
   /// The word it is started with.
   static let command = "mount-watcher"
@@ -49,10 +49,16 @@ struct MountWatcher: ~Copyable {
       input += chunk[..<count]
     }
     let parts = input.split(separator: UInt8(ascii: "\n"), maxSplits: 1)
-    guard let first = parts.first, parts.count == 1,
+    guard let first = parts.first,
       let assignment = JSONMessage.decode(Assignment.self, from: first)
     else { return .done }
-    return cleanUp(assignment)
+    // Without a farewell the mount's process was killed.
+    let code = parts.count == 1 ? cleanUp(assignment) : .done
+    let mountPoint = assignment.record.mountPoint
+    for trace in DesktopTraces.remove(of: mountPoint) {
+      Log.warning("not removed after the end of the mount at \(mountPoint): \(trace)")
+    }
+    return code
   }
 
   private static func cleanUp(_ assignment: Assignment) -> ExitCode {

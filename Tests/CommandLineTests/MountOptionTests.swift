@@ -62,10 +62,10 @@ import Testing
   }
 
   @Test func whatIsNotWatchedIsSaid() throws {
-    let words = ["--on-screen-lock", "lock", "--on-suspend=lock", "--exclude-from-backup"]
+    let words = ["--on-screen-lock", "lock", "--on-suspend=lock"]
     let arguments = try Arguments(
       words.map { FileName($0) }, options: Mount.options, command: "mount")
-    #expect(MountOptions.warnings(arguments).count == 3)
+    #expect(MountOptions.warnings(arguments).count == 2)
   }
 }
 

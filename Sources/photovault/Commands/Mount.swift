@@ -98,6 +98,9 @@ enum Mount: Command {
       wasMade = wasMade || record.mountPointWasMade
       registry.remove(mountPoint)
     }
+    for trace in DesktopTraces.removeRemains() {
+      Terminal.warning("traces of an earlier mount are left: \(trace)")
+    }
     return wasMade
   }
 }

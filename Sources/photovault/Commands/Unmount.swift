@@ -33,7 +33,9 @@ enum Lock: Command {
     let words = arguments.positionals
     var mounts = words.isEmpty ? try MountedVaults.all() : []
     for word in words { mounts += try MountedVaults.named(word) }
-    return try MountedVaults.end(mounts, force: true)
+    let code = try MountedVaults.end(mounts, force: true)
+    if words.isEmpty { try DesktopTraces.finish(DesktopTraces.removeRemains()) }
+    return code
   }
 }
 
@@ -68,6 +70,7 @@ enum MountedVaults {
       // A dead one that nobody wrote down, or whose record is lost.
       if MountPoint.isDead(path) {
         try MountPoint.clearStaleMount(path)
+        try DesktopTraces.finish(DesktopTraces.remove(of: path))
         return []
       }
     }
@@ -89,6 +92,12 @@ enum MountedVaults {
   }
 
   private static func end(_ place: Place, force: Bool) throws(CommandError) {
+    try endMount(place, force: force)
+    // The mount's watcher does it as well: whoever comes second waits and finds it done.
+    try DesktopTraces.finish(DesktopTraces.remove(of: place.record.mountPoint))
+  }
+
+  private static func endMount(_ place: Place, force: Bool) throws(CommandError) {
     if let mount = LiveMount(place.record, place.registry) {
       return try force ? mount.lock() : mount.unmount()
     }
