@@ -46,7 +46,7 @@ let package = Package(
       name: "photovault",
       dependencies: [
         "FUSESession", "VaultFileSystem", "VaultStorage", "SecretStore", "SessionMonitor",
-        "SecuredData", "Platform",
+        "RuntimeLibraries", "SecuredData", "Platform",
       ],
       swiftSettings: settings),
 

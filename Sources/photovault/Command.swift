@@ -40,6 +40,7 @@ enum Commands {
       Remove.self,
       Encrypt.self,
       Decrypt.self,
+      Doctor.self,
     ]
   }
 

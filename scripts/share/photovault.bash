@@ -3,7 +3,7 @@
 
 _photovault() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands='create mount unmount lock status accounts passwd recovery-key recover remove encrypt decrypt'
+  local commands='create mount unmount lock status accounts passwd recovery-key recover remove encrypt decrypt doctor'
   local password='--password-file --password-fd --password-command'
   local new_password='--new-password-file --new-password-fd --new-password-command'
   local options='--home --help' command=${COMP_WORDS[1]-}
@@ -34,7 +34,7 @@ _photovault() {
       options+=' --foreground -o'
       ;;
     unmount) options+=' --all --force' ;;
-    status | accounts) options+=' --json' ;;
+    status | accounts | doctor) options+=' --json' ;;
     passwd) options+=" $password $new_password" ;;
     recovery-key) options+=" $password" ;;
     recover)
