@@ -65,6 +65,58 @@ extension MountedTests {
       }
     }
 
+    @Test("the login unit and the menu entry are valid, and lead to what was installed")
+    func desktopFiles() throws {
+      try MountedVault.withUnmounted { vault in
+        let place = vault.work + "/a place & more"
+        try vault.shell(
+          """
+          "\(Checkout.scripts)/install" --binary "\(Checkout.program)" --prefix "\(place)"
+          cd "\(place)"
+          (! grep -r @PREFIX@ share libexec)
+          desktop-file-validate share/applications/photovault.desktop
+          grep -qxF "Exec=\\"$PWD/libexec/photovault-desktop\\" mount" share/applications/*.desktop
+          test -x libexec/photovault-desktop
+          cp share/systemd/user/photovault@.service "$W/photovault@alice.service"
+          systemd-analyze --user --man=no verify "$W/photovault@alice.service" 2>"$W/complaints"
+          (! grep photovault "$W/complaints")
+          """)
+      }
+    }
+
+    @Test("the menu entry's program asks in a window, again after a wrong password, and locks")
+    func window() throws {
+      try MountedVault.withUnmounted { vault in
+        try install(in: vault)
+        try Scratch.write(
+          """
+          set -euxo pipefail
+          export PHOTOVAULT_HOME="$W/../home"
+          answer() {
+            local window
+            window=$(timeout 30 xdotool search --sync --onlyvisible --name "$1" | head -n 1)
+            sleep 0.5
+            xdotool windowfocus --sync "$window"
+            [ -z "$2" ] || xdotool type "$2"
+            xdotool key "$3"
+            while [ "$(xdotool getwindowname "$window")" = "$1" ]; do sleep 0.1; done
+          }
+          "$W/usr/libexec/photovault-desktop" mount & desktop=$!
+          answer 'Photos of alice' 'wrong' Return
+          answer 'photovault' '' Return
+          answer 'Photos of alice' '\(MountedVault.password)' Return
+          wait $desktop
+          grep -q " $HOME/Pictures/alice fuse.photovault " /proc/mounts
+          "$W/usr/libexec/photovault-desktop" lock
+          (! grep " $HOME/Pictures/alice " /proc/mounts)
+          "$W/usr/libexec/photovault-desktop" mount & desktop=$!
+          answer 'Photos of alice' '' Escape
+          (! wait $desktop)
+          """, to: vault.work + "/script")
+        try vault.shell("timeout 90 xvfb-run -a bash \"$W/script\"", limit: 120)
+      }
+    }
+
     @Test("the completions name every command of the help")
     func completions() throws {
       let help = try Command.run([Checkout.program, "--help"], expecting: 0).output
