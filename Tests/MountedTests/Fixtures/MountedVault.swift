@@ -87,10 +87,12 @@ final class MountedVault {
       + ["--home", home, "--password-file", passwordFile] + options
     let started = try Command.spawn(
       arguments, environment: environment, output: folder + "/daemon.out", errors: logFile)
-    // A stale mount may still be there, and its attributes cached: only an answer to statfs counts.
+    // A stale mount may still be there, and its attributes cached: only an answer to statfs counts, and only
+    // FUSE's, for between the stale mount and the new one the directory below answers.
     let ready = try Wait.until(seconds: 30) {
       if hasEnded(started) { return true }
-      return try isMounted && Command.run(["stat", "-f", mountPoint], limit: 10).status == 0
+      let type = try Command.run(["stat", "-f", "-c", "%t", mountPoint], limit: 10)
+      return isMounted && type.output == "65735546\n"
     }
     guard ready, !hasEnded(started) else {
       started.signal(SIGKILL)
