@@ -7,7 +7,8 @@ struct LiveMount: ~Copyable {
   /// How long an orderly end may take: what is written has to reach the disk.
   private static let patience: CInt = 60_000  // milliseconds
   /// How long a lock may take besides waiting for writers, before the process is ended by force.
-  private static let lockPatience = CInt(MountedVault.lockMilliseconds + 500)
+  private static let lockPatience = CInt(
+    MountedVault.lockMilliseconds + MountedVault.puttingAwayMilliseconds + 500)
   /// How long a question that needs no work may take.
   private static let shortPatience: CInt = 3_000
 

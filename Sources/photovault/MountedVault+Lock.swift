@@ -10,6 +10,8 @@ extension MountedVault {
   /// How long a lock may take besides waiting for writers. Source: logind.conf(5) gives 5 s before
   /// a suspend (InhibitDelayMaxSec), of which the waiting takes up to 3.
   static let lockMilliseconds = 1_500
+  /// How long the rest may take once everybody is cut off: what is in memory then is of no use.
+  static let puttingAwayMilliseconds = 2_000
   /// The longest wait for writers where the machine doesn't wait for us.
   private static let greatestGraceBeforeSleep = 3
   /// How long the kernel gets to drop its pages, and whoever asked for the lock to hear of it, when
@@ -27,7 +29,11 @@ extension MountedVault {
           self.cutOff(waitingForWriters: grace)
           self.giveBackEnd(isUnmounted: true)
         }
-        if !finishes(within: grace + Self.lockMilliseconds) { giveUp() }
+        if !finishes(within: grace + Self.lockMilliseconds),
+          !isCutOff || !finishes(within: Self.puttingAwayMilliseconds)
+        {
+          giveUp()
+        }
       } catch {
         // No thread is to be had: without a time limit, then.
         cutOff(waitingForWriters: grace)
@@ -48,6 +54,8 @@ extension MountedVault {
   private func finishes(within milliseconds: Int) -> Bool {
     state.withLock(when: { $0.isOver }, forMilliseconds: milliseconds, { _ in })
   }
+
+  private var isCutOff: Bool { state.withLock { $0.isUnmounted } }
 
   private func cutOff(waitingForWriters grace: Int) {
     step("waiting for programs that are writing")
