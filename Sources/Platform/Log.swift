@@ -34,6 +34,10 @@ package enum Log {
     if case .systemLog = newDestination { openlog(nil, LOG_PID, LOG_USER) }
   }
 
+  package static var isSystemLog: Bool {
+    if case .systemLog = destination.withLock({ $0 }) { true } else { false }
+  }
+
   package static func error(_ message: String) { write(.error, message) }
   package static func warning(_ message: String) { write(.warning, message) }
   package static func notice(_ message: String) { write(.notice, message) }

@@ -44,6 +44,8 @@ package final class SessionWatch: Sendable {
   fileprivate struct State {
     var isStopping = false
     var notices: [Notice] = []
+    /// Whether the lock that was begun has locked the folder.
+    var lockResult: Bool?
     var finding: Finding?
     /// Nobody waits for `finding` any more.
     var isLate = false
@@ -59,8 +61,8 @@ package final class SessionWatch: Sendable {
     wake = try Pipe()
   }
 
-  /// Begins to watch, once. `lock` is called on the thread that is returned, returns when the
-  /// folder is locked, and says whether it is; the machine is not let to sleep before. `late` gets
+  /// Begins to watch, once. `lock` is called on a thread of its own, returns when the folder is
+  /// locked, and says whether it is; the machine is not let to sleep before. `late` gets
   /// what `finding` did not wait for.
   package func start(
     late: @escaping @Sendable (Finding) -> Void,
@@ -93,6 +95,11 @@ package final class SessionWatch: Sendable {
   /// Ends the thread once the last notices are on their way; join it to wait for that.
   package func stop() {
     state.withLock { $0.isStopping = true }
+    wakeUp()
+  }
+
+  fileprivate func finishLock(_ isLocked: Bool) {
+    state.withLock { $0.lockResult = isLocked }
     wakeUp()
   }
 
@@ -137,7 +144,7 @@ private final class Watcher {
   private let options: SessionWatch.Options
   private let watch: SessionWatch
   private let late: (SessionWatch.Finding) -> Void
-  private let lock: (LockTrigger) -> Bool
+  private let lock: @Sendable (LockTrigger) -> Bool
   private let library: SystemdBus
   private let began = MonotonicTime.milliseconds
 
@@ -161,6 +168,7 @@ private final class Watcher {
 
   /// What came and is to be acted on.
   private var wanted: LockTrigger?
+  private var isLocking = false
   private var isLocked = false
   private var isSettled = false
   private var nextLook = 0
@@ -168,7 +176,8 @@ private final class Watcher {
 
   init(
     _ options: SessionWatch.Options, _ watch: SessionWatch, _ library: SystemdBus,
-    _ late: @escaping (SessionWatch.Finding) -> Void, _ lock: @escaping (LockTrigger) -> Bool
+    _ late: @escaping (SessionWatch.Finding) -> Void,
+    _ lock: @escaping @Sendable (LockTrigger) -> Bool
   ) {
     self.options = options
     self.watch = watch
@@ -189,10 +198,9 @@ private final class Watcher {
         nextLook = now + Self.lookInterval
         login.look()
       }
-      if let trigger = wanted {
+      if let trigger = wanted, !isLocking {
         wanted = nil
         if !isLocked { act(on: trigger) }
-        continue
       }
       if handleRequests(now) { return }
       waitForEvents()
@@ -202,24 +210,39 @@ private final class Watcher {
   /// true: all is done.
   private func handleRequests(_ now: Int) -> Bool {
     var notices: [Notice] = []
-    let isStopping = watch.state.withLock { state in
+    let (isStopping, lockResult) = watch.state.withLock { state in
       swap(&notices, &state.notices)
-      return state.isStopping
+      defer { state.lockResult = nil }
+      return (state.isStopping, state.lockResult)
     }
+    if let lockResult { lockEnded(lockResult) }
     if let bus = sessionBus.isUp ? sessionBus.bus : nil {
       for notice in notices { notifier.show(notice, on: bus) }
     }
     guard isStopping else { return false }
     let end = farewell ?? now + Self.farewellTime
     farewell = end
-    return notifier.pendingCount == 0 || now >= end
+    return now >= end || (notifier.pendingCount == 0 && !isLocking)
   }
 
+  /// Not on this thread: a lock that hangs has to be told of.
   private func act(on trigger: LockTrigger) {
-    isLocked = lock(trigger)
+    isLocking = true
+    do throws(Errno) {
+      _ = try NativeThread(named: "session lock") { [lock, watch] in
+        watch.finishLock(lock(trigger))
+      }
+    } catch {
+      watch.finishLock(lock(trigger))
+    }
+  }
+
+  private func lockEnded(_ isLocked: Bool) {
+    isLocking = false
+    self.isLocked = isLocked
     if isLocked {
       login.leaveInhibitorToProcess()
-    } else if trigger == .suspending {
+    } else {
       // Nothing is won by keeping the machine awake any longer.
       login.releaseInhibitor()
     }

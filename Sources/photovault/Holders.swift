@@ -27,11 +27,16 @@ struct Holder: Codable, Equatable, Sendable {
 
   /// "darktable (5678) holds IMG_1.jpg", "bash (123) is in it".
   func sentence(_ mountPoint: String) -> String {
-    let names = paths.filter { $0 != mountPoint }.prefix(2).map { path in
-      path.split(separator: "/").last.map(String.init) ?? path
-    }
+    let names = names(in: mountPoint).prefix(2)
     let what = names.isEmpty ? "is in it" : "holds \(names.joined(separator: ", "))"
     return "\(program) (\(pid)) \(what)"
+  }
+
+  /// The last parts of the paths, without the mount point itself.
+  func names(in mountPoint: String) -> [String] {
+    paths.filter { $0 != mountPoint }.map { path in
+      path.split(separator: "/").last.map(String.init) ?? path
+    }
   }
 
   static func sentence(_ holders: [Holder], _ mountPoint: String) -> String {

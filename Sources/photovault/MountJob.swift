@@ -1,6 +1,7 @@
 import FUSESession
 import Glibc
 import Platform
+import SessionMonitor
 import VaultFileSystem
 import VaultStorage
 
@@ -56,6 +57,9 @@ struct MountJob: Codable, Sendable {
     let watcher = try about("starting a second process") { () throws(Errno) in
       try MountWatcher(record, registry)
     }
+    let watch = try about("watching the session") { () throws(Errno) in
+      try SessionWatch(SessionWatch.Options(options))
+    }
     do throws(Session.Failure) { try session.mount(at: FileName(mountPoint)) } catch {
       throw Self.refused(error, mountPoint)
     }
@@ -65,7 +69,7 @@ struct MountJob: Codable, Sendable {
       Log.warning("'photovault status' will not find this mount: \(error.message)")
     }
     if !options.keepsThumbnails { DesktopTraces.expect(of: mountPoint) }
-    let mounted = MountedVault(fileSystem, session, record, options)
+    let mounted = MountedVault(fileSystem, session, record, options, watch)
     let code = mounted.serve(place, registry, socket) {
       if options.excludesFromBackup { BackupExclusion.mark(mountPoint) }
       ready()

@@ -64,18 +64,6 @@ struct MountOptions: Codable, Equatable, Sendable {
     return value == yes
   }
 
-  /// What was asked for and is not done: nobody shall rely on it.
-  static func warnings(_ arguments: Arguments) -> [String] {
-    var warnings: [String] = []
-    if arguments.value(of: "on-screen-lock") == "lock" {
-      warnings.append("this version does not watch the screen: it will not lock with it")
-    }
-    if arguments.value(of: "on-suspend") == "lock" {
-      warnings.append("this version does not watch for suspend: it will not lock before it")
-    }
-    return warnings
-  }
-
   private static func seconds(
     _ arguments: Arguments, _ option: String
   ) throws(CommandError) -> Int? {

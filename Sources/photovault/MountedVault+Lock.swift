@@ -117,6 +117,7 @@ extension MountedVault {
       state.unsaved.formUnion(unsaved)
       state.isOver = true
     }
+    tellGivenUp()
     usleep(UInt32(Self.farewellMilliseconds) * 1000)
     session.abandonConnection()
     _exit(ExitCode.failed.rawValue)

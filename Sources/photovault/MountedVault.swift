@@ -36,15 +36,19 @@ final class MountedVault: Sendable {
   let session: Session
   let record: MountRecord
   let options: MountOptions
+  /// When to lock by itself, and whom to tell.
+  let watch: SessionWatch
   let state = ConditionLock(State())
 
   init(
-    _ fileSystem: FileSystem, _ session: Session, _ record: MountRecord, _ options: MountOptions
+    _ fileSystem: FileSystem, _ session: Session, _ record: MountRecord, _ options: MountOptions,
+    _ watch: SessionWatch
   ) {
     self.fileSystem = fileSystem
     self.session = session
     self.record = record
     self.options = options
+    self.watch = watch
   }
 
   // MARK: The end
@@ -121,12 +125,14 @@ final class MountedVault: Sendable {
   ) -> ExitCode {
     var threads: [NativeThread] = []
     var control: ControlServer?
+    var watching: NativeThread?
     var failure: Errno?
     do throws(Errno) {
       let server = try ControlServer(socket) { self.answer($0) }
       control = server
       threads.append(try server.start())
       threads.append(try NativeThread(named: "idle") { self.watchUse() })
+      watching = try startWatch()
       _ = try NativeThread(named: "signals") { self.waitForSignals() }
       _ = try NativeThread(named: "ready") { self.waitUntilReady(ready) }
       try session.loop()
@@ -146,6 +152,9 @@ final class MountedVault: Sendable {
     }
     control?.stop()
     for thread in threads { thread.join() }
+    // Last: the others may have something to tell.
+    watch.stop()
+    watching?.join()
     if !unsaved.isEmpty {
       Log.error("could not save: \(unsaved.sorted().joined(separator: ", "))")
     }
@@ -155,7 +164,7 @@ final class MountedVault: Sendable {
   /// The first question to the mount, ours, is answered when all others are.
   private func waitUntilReady(_ ready: () -> Void) {
     var status = stat()
-    if lstat(record.mountPoint, &status) == 0 { ready() }
+    if lstat(record.mountPoint, &status) == 0 { becomeReady(ready) }
   }
 
   /// Signals that ask a process to end; blocked in all threads, see `blockSignals`.
@@ -190,16 +199,17 @@ final class MountedVault: Sendable {
     while !state.withLock(when: { $0.isOver }, forMilliseconds: 1000, { _ in }) {
       let action = monitor.action(now: BootTime.seconds, lastUse: Int(fileSystem.lastUse))
       if action == .wait { continue }
-      if action == .lock, fileSystem.openFileCount > 0 || unmount() == .busy {
+      if action == .lock, fileSystem.openFileCount > 0 || unmountUnused() == .busy {
         monitor.wasBusy(now: BootTime.seconds)
         let holders = Holder.all(of: record)
         if holders != reported {
           let who = Holder.sentence(holders, record.mountPoint)
           Log.notice("\(record.mountPoint) is not in use but can't be locked: \(who)")
+          tellWaiting(holders)
         }
         reported = holders
       } else if action == .lockByForce {
-        lock(.idle)
+        lockAndTell(.idle)
       }
     }
   }

@@ -60,12 +60,15 @@ import Testing
   func unknownOnesAreUsageErrors(option: String) {
     #expect(throws: CommandError.self) { try FUSEOptionList([option], known: Mount.options) }
   }
+}
 
-  @Test func whatIsNotWatchedIsSaid() throws {
-    let words = ["--on-screen-lock", "lock", "--on-suspend=lock"]
-    let arguments = try Arguments(
-      words.map { FileName($0) }, options: Mount.options, command: "mount")
-    #expect(MountOptions.warnings(arguments).count == 2)
+@Suite struct BusAddressTests {
+  @Test(arguments: [
+    ("/run/user/1000/bus", "unix:path=/run/user/1000/bus"),
+    ("/a b,c;d=%/\u{1}ä", "unix:path=/a%20b%2cc%3bd%3d%25/%01%c3%a4"),
+  ])
+  func bytesWithAMeaningAreEscaped(path: String, address: String) {
+    #expect(BusAddress.socket(path) == address)
   }
 }
 

@@ -29,7 +29,6 @@ enum Mount: Command {
     var options = try MountOptions(arguments)
     options.allowsNonEmpty = list.allowsNonEmpty
     options.passedOn = list.passedOn
-    for warning in MountOptions.warnings(arguments) { Terminal.warning(warning) }
 
     let home = try Home(arguments)
     let user = words[0]

@@ -23,6 +23,8 @@ final class MountedVault {
   /// A folder on the ordinary disk.
   let work: String
   private(set) var daemon: ChildProcess?
+  /// Variables for the program besides those that every test sets.
+  var variables: [String: String] = [:]
 
   /// - Parameter backing: where the vault goes, if not beside everything else.
   init(names: Names = .encrypted, backing: String? = nil, mountNow: Bool = true) throws {
@@ -52,9 +54,9 @@ final class MountedVault {
 
   /// Makes a vault that is not mounted yet.
   static func withUnmounted(
-    names: Names = .encrypted, _ body: (MountedVault) throws -> Void
+    names: Names = .encrypted, backing: String? = nil, _ body: (MountedVault) throws -> Void
   ) throws {
-    let vault = try MountedVault(names: names, mountNow: false)
+    let vault = try MountedVault(names: names, backing: backing, mountNow: false)
     defer { vault.tearDown() }
     try body(vault)
   }
@@ -85,14 +87,17 @@ final class MountedVault {
     let arguments =
       [Checkout.program, "mount", Self.user, mountPoint, "--foreground", "--idle", "0"]
       + ["--home", home, "--password-file", passwordFile] + options
+    let announcedBefore = announcementCount
     let started = try Command.spawn(
       arguments, environment: environment, output: folder + "/daemon.out", errors: logFile)
-    // A stale mount may still be there, and its attributes cached: only an answer to statfs counts, and only
-    // FUSE's, for between the stale mount and the new one the directory below answers.
+    // A stale mount may still be there, and its attributes cached, or just be taken away: only an
+    // announcement and an answer to statfs count, and only FUSE's, for between the stale mount and the
+    // new one the directory below answers.
     let ready = try Wait.until(seconds: 30) {
       if hasEnded(started) { return true }
+      guard announcementCount > announcedBefore, isMounted else { return false }
       let type = try Command.run(["stat", "-f", "-c", "%t", mountPoint], limit: 10)
-      return isMounted && type.output == "65735546\n"
+      return type.output == "65735546\n"
     }
     guard ready, !hasEnded(started) else {
       started.signal(SIGKILL)
@@ -135,6 +140,12 @@ final class MountedVault {
 
   var log: String { Scratch.read(logFile) }
 
+  private var announcementCount: Int {
+    log.split(separator: "\n").count { $0.contains(" is ready at ") }
+  }
+
+  func clearLog() throws { try Scratch.write("", to: logFile) }
+
   // MARK: - Looking
 
   /// Runs a bash script that must succeed. `$M` is the mount, `$W` a folder on the ordinary disk, `$V` the
@@ -153,7 +164,7 @@ final class MountedVault {
       "M": mountPoint, "W": work, "V": backing, "T": Checkout.workloads,
       "PHOTOS": (try? Photos.folder.get()) ?? "",
       "HOME": folder, "XDG_RUNTIME_DIR": folder, "XDG_DATA_HOME": folder + "/data",
-    ]
+    ].merging(variables) { $1 }
   }
 
   private var logFile: String { folder + "/daemon.err" }
