@@ -25,12 +25,20 @@ package final class Session: @unchecked Sendable {
     case system(Errno)
   }
 
+  /// Who talks to libfuse's session besides `loop`: an orderly unmount ends the loop, and `destroy`
+  /// may come while another thread is still at the lock.
+  private struct Use {
+    var userCount = 0
+    var isDestroyed = false
+  }
+
   private enum Phase { case new, looping, ended }
 
   private let session: OpaquePointer
   private let fileSystem: Unmanaged<FileSystem>
   private let invalidation: Invalidation
   private let phase = ConditionLock(Phase.new)
+  private let use = ConditionLock(Use())
   /// Set by `loop` before `phase` says so.
   private var loopThread = pthread_self()
 
@@ -98,6 +106,8 @@ package final class Session: @unchecked Sendable {
   /// so that descriptors, mappings and working directories that are still in use have to ask.
   /// Before `cutOff`, while the loop runs. Fails for what the kernel doesn't hold.
   package func dropCaches() {
+    guard beginUse() else { return }
+    defer { endUse() }
     let fileSystem = fileSystem.takeUnretainedValue()
     for node in fileSystem.knownNodes { fuse_lowlevel_notify_inval_inode(session, node, 0, 0) }
     for (parent, name) in fileSystem.knownEntries {
@@ -110,6 +120,8 @@ package final class Session: @unchecked Sendable {
   /// Ends `loop` and waits for the requests under way. Whoever holds files gets errors from
   /// `destroy` on; until then they wait.
   package func cutOff() {
+    guard beginUse() else { return }
+    defer { endUse() }
     invalidation.stop()
     fuse_session_exit(session)
     // The loop sleeps in sem_wait; a signal that comes just before that is missed, hence again.
@@ -128,10 +140,21 @@ package final class Session: @unchecked Sendable {
   /// mount that still stands is dead. "fuse_session_unmount" is not called: it would take away
   /// whatever is at the mount point by then.
   package func destroy() {
+    use.withLock(when: { $0.userCount == 0 }, { $0.isDestroyed = true })
     invalidation.stop()
     fuse_session_destroy(session)
     fileSystem.release()
   }
+
+  /// false: there is no session any more.
+  private func beginUse() -> Bool {
+    use.withLock { use in
+      if !use.isDestroyed { use.userCount += 1 }
+      return !use.isDestroyed
+    }
+  }
+
+  private func endUse() { use.withLock { $0.userCount -= 1 } }
 
   private static let wakingSignal = SIGUSR1
 
