@@ -65,7 +65,7 @@ let package = Package(
     tests("FUSESessionTests", ["FUSESession", "VaultFileSystem", "Platform", "CFUSE"]),
     tests("SessionMonitorTests", ["SessionMonitor"]),
     tests(
-      "CommandLineTests", ["photovault", "Platform"],
+      "CommandLineTests", ["photovault", "RuntimeLibraries", "Platform"],
       resources: [.copy("Golden"), .copy("rncryptor.py"), .copy("terminal.py")]),
     // The built program through a real mount.
     tests("MountedTests", ["photovault"], exclude: ["Workloads"]),

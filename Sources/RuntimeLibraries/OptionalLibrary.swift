@@ -6,6 +6,8 @@ package enum OptionalLibrary: String, Sendable {
   case systemd = "libsystemd.so.0"
   /// The desktop's Secret Service.
   case secret = "libsecret-1.so.0"
+  /// Texts in pictures.
+  case zlib = "libz.so.1"
 
   /// Whether it can be loaded; it stays loaded then.
   package var isInstalled: Bool { dlopen(rawValue, RTLD_NOW | RTLD_LOCAL) != nil }

@@ -9,7 +9,7 @@ package struct IdleMonitor: Sendable {
   }
 
   /// How long to leave programs alone that had a file open at the last try.
-  private static let pause = 15
+  private static let pause = 5
 
   private let limit: Int
   private let forcedLimit: Int

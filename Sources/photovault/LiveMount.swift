@@ -49,7 +49,8 @@ struct LiveMount: ~Copyable {
         .failed, "the process of the mount at \(record.mountPoint) ended while it locked",
         hint: "the folder is locked; the system's log says what could not be done")
     }
-    try finish(reply, process, patience: Self.shortPatience)
+    // One that gave up may hang in the disk, where even its end has to wait.
+    try finish(reply, process, patience: reply.outcome == .incomplete ? 1_000 : Self.shortPatience)
   }
 
   private func finish(

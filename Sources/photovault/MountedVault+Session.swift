@@ -89,23 +89,28 @@ extension MountedVault {
 }
 
 extension SessionWatch.Options {
-  /// The buses and the session that the environment names. Source: D-Bus specification, well-known
-  /// bus instances; pam_systemd(8).
+  /// The session that the environment names. Source: pam_systemd(8).
   init(_ options: MountOptions) {
-    func variable(_ name: String) -> String? { try? Home.environment(name) }
-    let runtimeDirectory = variable("XDG_RUNTIME_DIR") ?? "/run/user/\(getuid())"
     self.init(
-      systemBus: variable("DBUS_SYSTEM_BUS_ADDRESS")
-        ?? BusAddress.socket("/run/dbus/system_bus_socket"),
-      sessionBus: variable("DBUS_SESSION_BUS_ADDRESS")
-        ?? BusAddress.socket(runtimeDirectory + "/bus"),
-      sessionID: variable("XDG_SESSION_ID"), user: getuid(),
+      systemBus: BusAddress.system, sessionBus: BusAddress.session,
+      sessionID: try? Home.environment("XDG_SESSION_ID"), user: getuid(),
       watchesScreen: options.locksWithScreen, countsBlanking: options.locksWhenBlank,
       watchesSuspend: options.locksOnSuspend)
   }
 }
 
+/// The buses that the environment names. Source: D-Bus specification, well-known bus instances.
 enum BusAddress {
+  static var system: String {
+    (try? Home.environment("DBUS_SYSTEM_BUS_ADDRESS")) ?? socket("/run/dbus/system_bus_socket")
+  }
+
+  static var session: String {
+    if let given = try? Home.environment("DBUS_SESSION_BUS_ADDRESS") { return given }
+    let directory = (try? Home.environment("XDG_RUNTIME_DIR")) ?? "/run/user/\(getuid())"
+    return socket(directory + "/bus")
+  }
+
   /// Source: D-Bus specification, server addresses: all but these bytes are written "%xx".
   static func socket(_ path: String) -> String {
     path.utf8.reduce(into: "unix:path=") { result, byte in

@@ -1,5 +1,6 @@
 import Glibc
 import Platform
+import RuntimeLibraries
 
 /// Finds a line of text in PNG files, many of them one after the other. Reads as little as it can:
 /// writers put texts before the picture, so mostly that is one read of 4 KiB.
@@ -57,14 +58,14 @@ struct PNGText: ~Copyable {
     case .plain: return Array(content)
     case .compressed:
       guard content.first == 0 else { return nil }
-      return Inflate.expand(content.dropFirst(), limit: greatestText)
+      return Zlib.expand(content.dropFirst(), limit: greatestText)
     case .international:
       // Compressed or not, the method, a language, the translated keyword.
       let parts = content.dropFirst(2).split(
         separator: 0, maxSplits: 2, omittingEmptySubsequences: false)
       guard let isCompressed = content.first, parts.count == 3 else { return nil }
       return isCompressed == 0
-        ? Array(parts[2]) : Inflate.expand(parts[2], limit: greatestText)
+        ? Array(parts[2]) : Zlib.expand(parts[2], limit: greatestText)
     case .end: return nil
     }
   }

@@ -117,20 +117,32 @@ extension MountedTests {
       }
     }
 
-    @Test("buses that answer are found by their addresses")
+    @Test("doctor says what on the buses can tell of a locked screen")
     func buses() throws {
       try MountedVault.withUnmounted { vault in
-        let said = try doctor(
-          vault,
-          """
+        let buses = """
           daemon() { dbus-daemon --session --fork --print-pid --address="$1" >>"$W/pids"; }
           daemon "unix:path=$W/a%20bus"; daemon "unix:abstract=$W/b"
-          trap 'kill $(cat "$W/pids")' EXIT
-          export DBUS_SYSTEM_BUS_ADDRESS="unix:path=$W/none;unix:path=$W/a%20bus,guid=0"
+          trap 'kill $(cat "$W/pids"); rm "$W/pids"' EXIT
+          export DBUS_SYSTEM_BUS_ADDRESS="unix:path=$W/a%20bus"
           export DBUS_SESSION_BUS_ADDRESS="unix:abstract=$W/b"
-          """)
-        #expect(said.contains("ok       system-bus: "))
-        #expect(said.contains("ok       session-bus: "))
+
+          """
+        let empty = try doctor(vault, buses)
+        #expect(empty.contains("warning  system-bus: logind is not on the system bus"))
+        #expect(empty.contains("warning  session-bus: no screen saver is on the session bus"))
+        let full = try doctor(
+          vault,
+          buses + """
+            own() { DBUS_SESSION_BUS_ADDRESS=$1 /usr/bin/python3 "$T/own_names.py" "${@:2}" >"$W/ready.$#" & echo $! >>"$W/pids"
+              until [ -s "$W/ready.$#" ]; do sleep 0.05; done; }
+            own "$DBUS_SYSTEM_BUS_ADDRESS" org.freedesktop.login1
+            own "$DBUS_SESSION_BUS_ADDRESS" org.gnome.ScreenSaver org.freedesktop.secrets
+            """)
+        #expect(full.contains("ok       system-bus: logind tells"))
+        #expect(
+          full.contains("ok       session-bus: tells of a locked screen: org.gnome.ScreenSaver"))
+        #expect(full.contains("ok       secret-service: the desktop's keyring is there"))
       }
     }
 

@@ -4,6 +4,9 @@ import Testing
 extension MountedTests {
   /// Passwords that the desktop's keyring remembers for `mount`.
   @Suite struct RememberTests {
+    /// There is no system bus here, of which a warning would tell.
+    private static let unwatched = "on-screen-lock=ignore,on-suspend=ignore"
+
     private func withAccount(keyring: Bool = true, _ body: (Desktop) throws -> Void) throws {
       try Desktop.with(keyring: keyring) { desktop in
         try desktop.unlocking("create", "alice", expecting: 0)
@@ -13,7 +16,7 @@ extension MountedTests {
 
     private func remember(_ desktop: Desktop, _ option: String = "--remember") throws {
       let mounted = try desktop.unlocking(
-        "mount", "alice", desktop.mountPoint, option, expecting: 0)
+        "mount", "alice", desktop.mountPoint, option, "-o", Self.unwatched, expecting: 0)
       #expect(mounted.errors == "")
       try desktop.photovault("unmount", "alice", expecting: 0)
     }
@@ -21,7 +24,7 @@ extension MountedTests {
     /// With nothing on standard input.
     private func mountUnasked(_ desktop: Desktop, expecting status: Int32) throws -> Outcome {
       let outcome = try desktop.photovault(
-        "mount", "alice", desktop.mountPoint, expecting: status)
+        "mount", "alice", desktop.mountPoint, "-o", Self.unwatched, expecting: status)
       if status == 0 { try desktop.photovault("unmount", "alice", expecting: 0) }
       return outcome
     }

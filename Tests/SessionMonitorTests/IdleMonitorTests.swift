@@ -13,8 +13,8 @@ import Testing
   @Test func leavesBusyProgramsAloneForAWhileAndTriesAgain() {
     var monitor = IdleMonitor(limit: 600, forcedLimit: 0)
     monitor.wasBusy(now: 1600)
-    #expect(monitor.action(now: 1614, lastUse: 1000) == .wait)
-    #expect(monitor.action(now: 1615, lastUse: 1000) == .lock)
+    #expect(monitor.action(now: 1604, lastUse: 1000) == .wait)
+    #expect(monitor.action(now: 1605, lastUse: 1000) == .lock)
   }
 
   @Test func lockingByForceWaitsForNobody() {
