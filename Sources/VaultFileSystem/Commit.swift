@@ -315,7 +315,7 @@ extension FileSystem {
       let (_, directory) = try opened(parent)
       for listed in try storing({ () throws(StorageError) in try directory.list() }) {
         if listed.type == UInt8(DT_DIR) {
-          guard let entry = try? lookup(listed.name, in: parent.nodeID) else { continue }
+          guard let entry = try? lookup(listed.name, in: parent) else { continue }
           let inode = try table.inode(entry.nodeID)
           visited.append(inode)
           waiting.append(inode)

@@ -30,6 +30,17 @@ extension FileSystem {
     ).sorted()
   }
 
+  /// Commits the files that are complete at every moment because their old content was edited, not
+  /// written anew. Failures are `commitAll`'s to tell.
+  package func commitEdited() {
+    for inode in table.all {
+      guard let file = inode.state.withLock({ $0.file }), file.meta.withLock({ $0.isDirty }),
+        !file.content.withShared({ $0.isAnew })
+      else { continue }
+      try? commit(file, durable: false)
+    }
+  }
+
   /// Names that the kernel may have cached.
   package var knownEntries: [(parent: NodeID, name: FileName)] {
     table.all.flatMap { inode in

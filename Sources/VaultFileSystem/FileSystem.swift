@@ -117,8 +117,9 @@ package final class FileSystem: Sendable {
 
   package func lookup(
     _ name: FileName, in parent: NodeID
-  ) throws(FileSystemError) -> Entry {
-    let parent = try asked(parent)
+  ) throws(FileSystemError) -> Entry { try lookup(name, in: try asked(parent)) }
+
+  func lookup(_ name: FileName, in parent: Inode) throws(FileSystemError) -> Entry {
     let (node, directory) = try opened(parent)
     try Self.check(name)
     return try node.lock.withShared { () throws(FileSystemError) in
@@ -260,7 +261,7 @@ package final class FileSystem: Sendable {
       guard let file = inode.state.withLock({ $0.file }), file.meta.withLock({ $0.isDirty })
       else { continue }
       do throws(FileSystemError) {
-        if try !keepInterrupted(file) { try commit(file, durable: false) }
+        try commitAtEnd(file)
       } catch {
         failed.append(inode.displayPath)
         Log.error("could not store '\(inode.displayPath)': \(error.errno)")

@@ -6,13 +6,15 @@ import VaultStorage
 /// Files that a program was still writing from their start on when the folder was locked.
 extension FileSystem {
   /// Keeps the part that was written as `NAME (interrupted YYYY-MM-DD hh.mm.ss).EXT`, and under its
-  /// own name what is stored there. False, and nothing done, for a dirty file that is no such part.
+  /// own name what is stored there. False, and nothing done, for a file that is no such part.
   func keepInterrupted(_ file: OpenFile) throws(FileSystemError) -> Bool {
     let inode = file.inode
-    guard hasWriters(file), let link = inode.state.withLock({ $0.links.first })
+    // Whoever closes a file when the folder is closed has heard of an error.
+    guard hasWriters(file) || phase.load(ordering: .relaxed) == .closed,
+      let link = inode.state.withLock({ $0.links.first })
     else { return false }
     return try file.content.withExclusive { content throws(FileSystemError) in
-      guard content.isAnew else { return false }
+      guard content.isAnew, file.meta.withLock({ $0.isDirty }) else { return false }
       let (node, directory) = try opened(link.parent)
       if !file.meta.withLock({ $0.isOnlyEmptied }) {
         let written = try encode(&content, file)
@@ -32,6 +34,11 @@ extension FileSystem {
       }
       return true
     }
+  }
+
+  /// A commit when no more writes can come: a part of a new version gets a name of its own.
+  func commitAtEnd(_ file: OpenFile) throws(FileSystemError) {
+    if try !keepInterrupted(file) { try commit(file, durable: false) }
   }
 
   private func put(

@@ -1,5 +1,6 @@
 import Platform
 import SecuredData
+import Synchronization
 
 /// What happens to a blob's pieces after they were encrypted, in their order: HMAC, leaf tags,
 /// write. One piece at a time is in work, on whatever thread of the pool is free.
@@ -153,6 +154,7 @@ final class Pipeline: @unchecked Sendable {
     do throws(Errno) {
       try Syscalls.write(file.descriptor, bytes, at: position)
     } catch { throw .system(error) }
+    WriteProgress.pieceCount.add(1, ordering: .relaxed)
     position += Int64(bytes.count)
   }
 }

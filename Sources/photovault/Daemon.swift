@@ -47,7 +47,9 @@ enum Daemon {
         leaveTerminal()
       }
       if isReady.withLock({ $0 }) { return code }
-      throw CommandError(.failed, "\(job.mountPoint) was taken away before it could answer")
+      throw CommandError(
+        .failed, "\(job.mountPoint) was locked or taken away before it was ready",
+        hint: "mount it again")
     } catch {
       send(Answer(exitCode: error.exitCode.rawValue, message: error.message, hint: error.hint))
       return error.exitCode

@@ -43,7 +43,9 @@ struct MountedPlaces: Sendable {
 
   /// Whether `uri` is one of the places or a file beneath one.
   func contain(_ uri: ArraySlice<UInt8>) -> Bool {
-    guard let path = FileURI.path(uri) else { return false }
+    guard let path = FileURI.path(uri),
+      !path.split(separator: UInt8(ascii: "/")).contains([0x2E, 0x2E])
+    else { return false }  // "..": it may lead out again
     return paths.contains { place in
       path.starts(with: place)
         && (path.count == place.count || path[place.count] == UInt8(ascii: "/"))

@@ -5,10 +5,12 @@ import Platform
 /// A mount whose process answers on its control socket.
 struct LiveMount: ~Copyable {
   /// How long an orderly end may take: what is written has to reach the disk.
-  private static let patience: CInt = 60_000  // milliseconds
+  private static let patience: CInt = 20_000  // milliseconds
   /// How long a lock may take besides waiting for writers, before the process is ended by force.
-  private static let lockPatience = CInt(
-    MountedVault.lockMilliseconds + MountedVault.puttingAwayMilliseconds + 500)
+  private static let lockPatience = CInt(MountedVault.lockMilliseconds)
+  /// How long it may save what programs wrote when nobody sees the folder any more. The process
+  /// itself gives up when that stands still.
+  private static let savingPatience: CInt = 600_000
   /// How long a question that needs no work may take.
   private static let shortPatience: CInt = 3_000
 
@@ -25,32 +27,56 @@ struct LiveMount: ~Copyable {
 
   /// nil if the process says nothing.
   consuming func status() -> ControlReply? {
-    ask(ControlRequest(verb: .status), patience: Self.shortPatience)
+    guard case .reply(let reply) = ask(ControlRequest(verb: .status), Self.shortPatience) else {
+      return nil
+    }
+    return reply
   }
 
   /// Unless a program holds files. Returns when the process is gone, and the vault's lock with it.
   consuming func unmount() throws(CommandError) {
     let process = try? LocalPeer.process(of: socket.rawValue)
-    guard let reply = ask(ControlRequest(verb: .unmount), patience: Self.patience) else {
+    switch ask(ControlRequest(verb: .unmount), Self.patience) {
+    case .reply(let reply): try finish(reply, process, patience: Self.patience)
+    case .ended: try waitForEndByOthers(process)
+    case .silent:
       throw CommandError(
         .failed, "the process of the mount at \(record.mountPoint) does not answer",
         hint: "look into the system's log; 'photovault lock' ends it")
     }
-    try finish(reply, process, patience: Self.patience)
   }
 
   /// Whatever programs hold. Returns when the process is gone, by force if it must be.
   consuming func lock() throws(CommandError) {
     let process = try? LocalPeer.process(of: socket.rawValue)
     let patience = CInt(clamping: record.lockGraceSeconds * 1000) + Self.lockPatience
-    guard let reply = ask(ControlRequest(verb: .lock), patience: patience) else {
+    var answer = ask(ControlRequest(verb: .lock), patience)
+    // One that has taken the mount away is at work: it saves what programs wrote.
+    if case .silent = answer, !isMounted { answer = wait(Self.savingPatience) }
+    switch answer {
+    case .reply(let reply):
+      // One that gave up may hang in the disk, where even its end has to wait.
+      try finish(
+        reply, process, patience: reply.outcome == .incomplete ? 1_000 : Self.shortPatience)
+    case .ended: try waitForEndByOthers(process)
+    case .silent:
       try kill(process)
       throw CommandError(
-        .failed, "the process of the mount at \(record.mountPoint) ended while it locked",
-        hint: "the folder is locked; the system's log says what could not be done")
+        .failed, "the process of the mount at \(record.mountPoint) does not answer",
+        hint: "'umount -l' and 'kill -9' end it")
     }
-    // One that gave up may hang in the disk, where even its end has to wait.
-    try finish(reply, process, patience: reply.outcome == .incomplete ? 1_000 : Self.shortPatience)
+  }
+
+  private var isMounted: Bool {
+    guard let table = try? MountTable.current() else { return true }
+    return table.top(at: FileName(record.mountPoint))?.type == MountTable.photovaultType
+  }
+
+  /// Another command, a signal or the screen ended it first.
+  private func waitForEndByOthers(
+    _ process: consuming FileDescriptor?
+  ) throws(CommandError) {
+    if let process { try waitForEnd(process.rawValue, Self.patience) }
   }
 
   private func finish(
@@ -102,11 +128,26 @@ struct LiveMount: ~Copyable {
       hint: "the folder is locked; photos that were being written have their versions from before")
   }
 
-  private func ask(_ request: ControlRequest, patience milliseconds: CInt) -> ControlReply? {
-    var patience = timeval(tv_sec: Int(milliseconds) / 1000, tv_usec: 0)
-    setsockopt(
-      socket.rawValue, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-    do throws(Errno) { try ControlSocket.send(request, to: socket.rawValue) } catch { return nil }
-    return ControlSocket.receive(ControlReply.self, from: socket.rawValue)
+  private enum Answer {
+    case reply(ControlReply)
+    /// The process hung up.
+    case ended
+    case silent
+  }
+
+  private func ask(_ request: ControlRequest, _ patience: CInt) -> Answer {
+    do throws(Errno) { try ControlSocket.send(request, to: socket.rawValue) } catch {
+      return .ended
+    }
+    return wait(patience)
+  }
+
+  private func wait(_ milliseconds: CInt) -> Answer {
+    var wanted = pollfd(fd: socket.rawValue, events: Int16(POLLIN), revents: 0)
+    var result: CInt = 0
+    repeat { result = poll(&wanted, 1, milliseconds) } while result < 0 && errno == EINTR
+    if result == 0 { return .silent }
+    return ControlSocket.receive(ControlReply.self, from: socket.rawValue).map { .reply($0) }
+      ?? .ended
   }
 }

@@ -15,6 +15,7 @@ struct MountJob: Codable, Sendable {
   /// By a mount that ended without removing it.
   let mountPointWasMade: Bool
   let options: MountOptions
+  let lockMark: LockMark
 
   /// Mounts, calls `ready`, answers until the mount ends. The vault's lock goes and its keys are
   /// wiped before this returns.
@@ -69,7 +70,7 @@ struct MountJob: Codable, Sendable {
       Log.warning("'photovault status' will not find this mount: \(error.message)")
     }
     if !options.keepsThumbnails { DesktopTraces.expect(of: mountPoint) }
-    let mounted = MountedVault(fileSystem, session, record, options, watch)
+    let mounted = MountedVault(fileSystem, session, record, options, watch, lockMark)
     let code = mounted.serve(place, registry, socket) {
       if options.excludesFromBackup { BackupExclusion.mark(mountPoint) }
       ready()

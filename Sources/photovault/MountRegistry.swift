@@ -25,9 +25,15 @@ struct MountRegistry: Sendable {
     for parent in try runtimeDirectories() where isOwnDirectory(parent, privately: false) {
       let path = parent + "/photovault"
       if mkdir(path, 0o700) == 0 || errno == EEXIST, isOwnDirectory(path, privately: true) {
+        try MountRegistry.state().notePlace(path)
         return MountRegistry(path: path)
       }
     }
+    return try state()
+  }
+
+  /// The one that is the same in every environment. Made as needed.
+  static func state() throws(CommandError) -> MountRegistry {
     let path = try stateDirectory() + "/photovault"
     try MountPoint.makeDirectories(path)
     guard isOwnDirectory(path, privately: true) else {
@@ -41,9 +47,33 @@ struct MountRegistry: Sendable {
   static func all() throws(CommandError) -> [MountRegistry] {
     let parents = try runtimeDirectories() + [stateDirectory()]
     var seen: Set<String> = []
-    return parents.map { $0 + "/photovault" }
+    return (parents.map { $0 + "/photovault" } + (try state().notedPlaces()))
       .filter { isOwnDirectory($0, privately: true) && seen.insert($0).inserted }
       .map { MountRegistry(path: $0) }
+  }
+
+  private static let placePrefix = "registry-"
+
+  /// Writes down where else mounts of this user are written down.
+  private func notePlace(_ path: String) throws(CommandError) {
+    if notedPlaces().contains(path) { return }
+    try about(self.path) { () throws(Errno) in
+      let directory = try open()
+      let name = Self.placePrefix + Self.name(path)
+      try SmallFile.replace(
+        FileName(name), with: Array(path.utf8), in: directory.rawValue,
+        temporary: FileName("\(name).\(getpid())"), overwriting: true)
+    }
+  }
+
+  private func notedPlaces() -> [String] {
+    guard let directory = try? open(),
+      let entries = try? DirectoryEntries.read(directory.rawValue)
+    else { return [] }
+    return entries.map(\.name).filter { $0.hasPrefix("registry-") }.compactMap { name in
+      (try? SmallFile.read(name, in: directory.rawValue, atMost: Int(PATH_MAX)))
+        .flatMap { $0.map { String(decoding: $0, as: UTF8.self) } }
+    }
   }
 
   func records() -> [MountRecord] {
@@ -94,7 +124,7 @@ struct MountRegistry: Sendable {
 
   private static let greatestRecord = 1 << 16
 
-  /// FNV-1a: a file name for any path. One user's mounts are few.
+  /// FNV-1a: a file name for any text. One user's mounts are few.
   static func name(_ mountPoint: String) -> String {
     let hash = mountPoint.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { hash, byte in
       (hash ^ UInt64(byte)) &* 0x100_0000_01b3

@@ -2,16 +2,19 @@ import FUSESession
 import Glibc
 import Platform
 import SessionMonitor
+import Synchronization
 import VaultFileSystem
+import VaultStorage
 
 /// The lock: one procedure, whatever triggered it. It can't be refused, and no step of it may
 /// hang: what isn't done in time is given up, and the process ends all the same.
 extension MountedVault {
-  /// How long a lock may take besides waiting for writers. Source: logind.conf(5) gives 5 s before
-  /// a suspend (InhibitDelayMaxSec), of which the waiting takes up to 3.
+  /// How long it may take, besides waiting for writers, until nobody gets at anything any more.
+  /// Source: logind.conf(5) gives 5 s before a suspend (InhibitDelayMaxSec), of which the waiting
+  /// takes up to 3.
   static let lockMilliseconds = 1_500
-  /// How long the rest may take once everybody is cut off: what is in memory then is of no use.
-  static let puttingAwayMilliseconds = 2_000
+  /// How long saving may take afterwards without a piece of a photo reaching the disk.
+  private static let stallMilliseconds = 3_000
   /// The longest wait for writers where the machine doesn't wait for us.
   private static let greatestGraceBeforeSleep = 3
   /// How long the kernel gets to drop its pages, and whoever asked for the lock to hear of it, when
@@ -25,19 +28,13 @@ extension MountedVault {
       Log.notice("locking \(record.mountPoint): \(trigger.reason)")
       let grace = graceMilliseconds(trigger)
       do throws(Errno) {
-        _ = try NativeThread(named: "lock") {
-          self.cutOff(waitingForWriters: grace)
-          self.giveBackEnd(isUnmounted: true)
+        // Threads of their own, so that whoever asked is told even of a lock that hangs.
+        _ = try NativeThread(named: "lock watch") {
+          self.watchLock(within: grace + Self.lockMilliseconds)
         }
-        if !finishes(within: grace + Self.lockMilliseconds),
-          !isCutOff || !finishes(within: Self.puttingAwayMilliseconds)
-        {
-          giveUp()
-        }
+        _ = try NativeThread(named: "lock") { self.cutOff(waitingForWriters: grace) }
       } catch {
-        // No thread is to be had: without a time limit, then.
         cutOff(waitingForWriters: grace)
-        giveBackEnd(isUnmounted: true)
       }
     }
     return waitForEnd()
@@ -51,33 +48,45 @@ extension MountedVault {
     }
   }
 
-  private func finishes(within milliseconds: Int) -> Bool {
-    state.withLock(when: { $0.isOver }, forMilliseconds: milliseconds, { _ in })
+  /// Gives up when the folder is not closed in time, or saving stands still afterwards.
+  private func watchLock(within milliseconds: Int) {
+    let isClosed = state.withLock(
+      when: { $0.isClosed || $0.isOver }, forMilliseconds: milliseconds, { _ in })
+    if !isClosed { giveUp() }
+    var pieces = -1
+    while !state.withLock(
+      when: { $0.isOver }, forMilliseconds: Self.stallMilliseconds, { _ in })
+    {
+      let now = WriteProgress.pieceCount.load(ordering: .relaxed)
+      if now == pieces { giveUp() }
+      pieces = now
+    }
   }
-
-  private var isCutOff: Bool { state.withLock { $0.isUnmounted } }
 
   private func cutOff(waitingForWriters grace: Int) {
     step("waiting for programs that are writing")
     fileSystem.refuseOpens()
+    // Beside the waiting, for it may take long.
+    let early = try? NativeThread(named: "early commits") { self.fileSystem.commitEdited() }
     waitForWriters(grace)
-    step("saving what was written")
+    step("closing the folder")
     // What programs changed in mappings comes as writes.
     session.dropCaches()
-    save()
     fileSystem.close()
-    step("unmounting")
     if let error = unmountInOrder(tries: 1) {
       if error == .busy { Log.warning("cutting off: \(Holder.sentence(of: record))") }
       do throws(Errno) { try Unmount.detach(place) } catch {
         if isMounted { note("the mount could not be taken away: \(error)") }
       }
-      step("cutting off programs")
       session.dropCaches()
     }
-    // From here on the kernel is not answered any more.
+    state.withLock { $0.isClosed = true }
+    step("saving what was written")
+    early?.join()
+    // Waits for the requests under way; from then on the kernel is not answered any more, and
+    // `serve` saves and puts things away.
     session.cutOff()
-    step("putting things away")
+    giveBackEnd(isUnmounted: true)
   }
 
   private func step(_ step: String) { state.withLock { $0.step = step } }

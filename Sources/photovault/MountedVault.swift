@@ -26,6 +26,8 @@ final class MountedVault: Sendable {
     var isUnmounted = false
     var unsaved: Set<String> = []
     var problems: [String] = []
+    /// Nobody gets at anything any more: the mount is gone, questions fail, the kernel has nothing.
+    var isClosed = false
     /// What the lock is at, for the case that it hangs there.
     var step = ""
     /// Everything is put away, or given up on: the process ends.
@@ -38,17 +40,20 @@ final class MountedVault: Sendable {
   let options: MountOptions
   /// When to lock by itself, and whom to tell.
   let watch: SessionWatch
+  /// As it was when the mount began.
+  let lockMark: LockMark
   let state = ConditionLock(State())
 
   init(
     _ fileSystem: FileSystem, _ session: Session, _ record: MountRecord, _ options: MountOptions,
-    _ watch: SessionWatch
+    _ watch: SessionWatch, _ lockMark: LockMark
   ) {
     self.fileSystem = fileSystem
     self.session = session
     self.record = record
     self.options = options
     self.watch = watch
+    self.lockMark = lockMark
   }
 
   // MARK: The end
@@ -140,8 +145,9 @@ final class MountedVault: Sendable {
       failure = error
       Log.error("the mount at \(record.mountPoint) ends: \(error)")
     }
-    save()
+    // First, so that whoever still waits for an answer gets an error.
     session.destroy()
+    save()
     if MountPoint.isDead(record.mountPoint) { try? Unmount.detach(place) }
     _ = consume mountPoint
     registry.remove(record.mountPoint)
@@ -164,7 +170,9 @@ final class MountedVault: Sendable {
   /// The first question to the mount, ours, is answered when all others are.
   private func waitUntilReady(_ ready: () -> Void) {
     var status = stat()
-    if lstat(record.mountPoint, &status) == 0 { becomeReady(ready) }
+    guard lstat(record.mountPoint, &status) == 0 else { return }
+    // A lock that came while the password was checked could not find this mount.
+    if lockMark != LockMark(of: record.user) { lock(.requested) } else { becomeReady(ready) }
   }
 
   /// Signals that ask a process to end; blocked in all threads, see `blockSignals`.

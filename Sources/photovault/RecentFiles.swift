@@ -45,7 +45,10 @@ struct RecentFiles {
     try? Syscalls.unlink(Self.temporaryName, in: directory.rawValue)
 
     let status = try Syscalls.status(of: name, in: directory.rawValue)
-    // A link, mostly to /dev/null, is there to keep the list from being written.
+    // A link to the list, or one to /dev/null that keeps it from being written.
+    if status.st_mode & S_IFMT == mode_t(Glibc.S_IFLNK), let target = Self.target(of: path) {
+      return try RecentFiles(path: target, places: places).removeOnce()
+    }
     guard status.st_mode & S_IFMT == mode_t(Glibc.S_IFREG), status.st_uid == geteuid() else {
       return .done
     }
@@ -74,6 +77,13 @@ struct RecentFiles {
       try? Syscalls.unlink(Self.temporaryName, in: directory.rawValue)
       throw error
     }
+  }
+
+  /// Where a link leads in the end; nil if nowhere.
+  private static func target(of path: String) -> String? {
+    guard let found = realpath(path, nil) else { return nil }
+    defer { free(found) }
+    return String(cString: found)
   }
 
   /// False if the file was no longer `former`: then the newest of the others' versions stands.

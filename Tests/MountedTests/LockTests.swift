@@ -233,12 +233,87 @@ extension MountedTests {
       }
     }
 
+    @Test("a mount that comes up while everything is locked locks itself")
+    func lockDuringMount() throws {
+      try MountedVault.withUnmounted { vault in
+        for (lock, delay) in [
+          (["lock"], 0.0), (["lock"], 0.3), (["lock", MountedVault.user], 0.2),
+        ] {
+          let mounting = try Command.spawn(
+            [Checkout.program, "mount", MountedVault.user, vault.mountPoint, "--idle", "0"]
+              + ["--home", vault.home, "--password-file", vault.passwordFile],
+            environment: ["HOME": vault.folder, "XDG_RUNTIME_DIR": vault.folder],
+            output: "/dev/null", errors: vault.work + "/mount.err")
+          usleep(UInt32(delay * 1e6) + 100_000)
+          try vault.photovault(lock, password: false, expecting: 0)
+          // It may have been ready before: then the lock found it.
+          _ = mounting.wait()
+          #expect(!vault.isMounted)
+          #expect(MountTable.daemons(of: vault.folder) == [])
+        }
+        // And a lock from before hinders nothing.
+        try vault.mount()
+        try vault.unmount()
+      }
+    }
+
+    @Test("lock finds mounts that were made with another environment")
+    func otherEnvironment() throws {
+      try MountedVault.withMounted { vault in
+        try vault.shell(
+          "unset XDG_RUNTIME_DIR; \"\(Checkout.program)\" lock --home \"$W/../home\"")
+        try vault.expectEnd()
+      }
+    }
+
+    @Test("large files that were edited and are still open are saved, however long it takes")
+    func manyEditedFiles() throws {
+      try MountedVault.withMounted { vault in
+        try vault.shell("for n in 1 2 3 4; do head -c 40M /dev/urandom >\"$M/$n\"; done")
+        let editor = try Command.spawn(
+          ["python3", Checkout.workloads + "/editor.py", vault.mountPoint, "1", "2", "3", "4"],
+          output: vault.work + "/editor", errors: "/dev/null")
+        defer {
+          editor.signal(SIGKILL)
+          _ = editor.wait()
+        }
+        #expect(Wait.until(seconds: 60) { Scratch.read(vault.work + "/editor") == "edited\n" })
+        try vault.photovault(["lock"], password: false, expecting: 0)
+        try vault.expectEnd()
+        try vault.mount()
+        try vault.shell(
+          "for n in 1 2 3 4; do cmp <(head -c 40M /dev/zero | tr '\\0' E) \"$M/$n\"; done")
+      }
+    }
+
+    @Test("two locks and a forced unmount at once end in order, and all say so")
+    func locksAtOnce() throws {
+      try MountedVault.withUnmounted { vault in
+        for _ in 1...5 {
+          try vault.mount()
+          try vault.shell(
+            """
+            (dd if=/dev/zero of="$M/new" bs=64K count=200 2>/dev/null || true) & dd=$!
+            H="$W/../home"; sleep 0.1
+            "\(Checkout.program)" lock --home "$H" & a=$!
+            "\(Checkout.program)" lock alice --home "$H" & b=$!
+            wait $a; wait $b; wait $dd
+            "\(Checkout.program)" lock alice --home "$H"
+            (! "\(Checkout.program)" lock nobody --home "$H")
+            """)
+          try vault.expectEnd()
+        }
+      }
+    }
+
     @Test("a process that doesn't answer any more is ended: the folder is locked all the same")
     func stuckProcess() throws {
       try MountedVault.withMounted { vault in
         try vault.shell("cp \"$PHOTOS/photo.jpg\" \"$M/\"")
         let daemon = try #require(vault.daemon)
         daemon.signal(SIGSTOP)
+        let status = try vault.photovault(["status"], password: false, expecting: 0)
+        #expect(status.output.contains("does not answer"))
         let begin = Clock.seconds
         let outcome = try vault.photovault(["lock"], password: false, expecting: 1)
         #expect(Clock.seconds - begin < 10)
@@ -271,6 +346,8 @@ extension MountedTests {
         #expect(Wait.until(seconds: 5) { Scratch.read(vault.work + "/reader") == "reads\n" })
         let writer = try Writer(vault, "film.mp4", pause: 30)
         try Command.shell("fsfreeze -f '\(disk)'")
+        // Whatever fails: else the process could not even be killed.
+        defer { _ = try? Command.shell("fsfreeze -u '\(disk)' 2>/dev/null || true", limit: 20) }
         let begin = Clock.seconds
         let outcome = try vault.photovault(["lock"], password: false, expecting: 1)
         #expect(Clock.seconds - begin < 15)

@@ -32,6 +32,7 @@ enum Mount: Command {
 
     let home = try Home(arguments)
     let user = words[0]
+    let lockMark = LockMark(of: user)
     var password = try createIfMissing(user, arguments, home)
     let account = try Accounts.lookUp(user, home: home)
     try refuseIfMounted(account)
@@ -43,7 +44,7 @@ enum Mount: Command {
       account, chosen: password.take(), arguments, home)
     let job = MountJob(
       user: user, vault: account.vaultPath, vaultID: account.vaultID, mountPoint: mountPoint,
-      mountPointWasMade: wasMadeBefore, options: options)
+      mountPointWasMade: wasMadeBefore, options: options, lockMark: lockMark)
     if arguments.has("foreground") {
       return try job.run(recoveryKey: unlocked.recoveryKey) {
         Terminal.note("'\(user)' is ready at \(mountPoint)")

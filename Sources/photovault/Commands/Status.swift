@@ -14,7 +14,7 @@ enum Status: Command {
     let mountPoint: String
     let vault: String
     let pid: Int32
-    /// "mounted", or "dead" where the process was killed and the mount is left.
+    /// "mounted", "not answering", or "dead" where the process was killed and the mount is left.
     let state: String
     /// UTC, as in ISO 8601.
     let since: String
@@ -40,21 +40,32 @@ enum Status: Command {
 
   private static func report(_ place: MountedVaults.Place) -> Report? {
     let record = place.record
-    guard let mount = LiveMount(record, place.registry), let status = mount.status() else {
+    if let mount = LiveMount(record, place.registry) {
+      guard let status = mount.status() else {
+        // A look at the mount itself would hang.
+        return Report(
+          user: record.user, mountPoint: record.mountPoint, vault: record.vault,
+          pid: record.process, state: "not answering", since: date(record.since))
+      }
+      return Report(
+        user: record.user, mountPoint: record.mountPoint, vault: record.vault, pid: record.process,
+        state: "mounted", since: date(record.since),
+        readOnly: status.isReadOnly, idleSeconds: status.idleSeconds,
+        idleLimitSeconds: status.idleLimitSeconds, holders: Holder.all(of: record))
+    } else {
       // A record without a mount is of no interest: it is removed by the next mount there.
       guard MountPoint.isDead(record.mountPoint) else { return nil }
       return Report(
         user: record.user, mountPoint: record.mountPoint, vault: record.vault,
         pid: record.process, state: "dead", since: date(record.since))
     }
-    return Report(
-      user: record.user, mountPoint: record.mountPoint, vault: record.vault, pid: record.process,
-      state: "mounted", since: date(record.since),
-      readOnly: status.isReadOnly, idleSeconds: status.idleSeconds,
-      idleLimitSeconds: status.idleLimitSeconds, holders: Holder.all(of: record))
   }
 
   private static func text(_ report: Report) -> String {
+    if report.state == "not answering" {
+      return "\(report.user) at \(report.mountPoint): its process \(report.pid) does not answer; "
+        + "'photovault lock \(report.user)' ends it"
+    }
     guard report.state == "mounted" else {
       return "\(report.user) at \(report.mountPoint): its process was killed; "
         + "'photovault unmount \(report.user)' clears the mount"

@@ -1,6 +1,7 @@
 import FUSESession
 import Glibc
 import Platform
+import SecretStore
 
 /// `photovault unmount USER|MOUNTPOINT`: in order; returns when all is saved and the keys are gone.
 enum UnmountCommand: Command {
@@ -31,11 +32,29 @@ enum Lock: Command {
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     let words = arguments.positionals
+    // Before looking for mounts: one that comes up meanwhile finds it.
+    if words.isEmpty { try LockMark.leave(for: nil) }
+    for word in words { try LockMark.leave(for: word) }
     var mounts = words.isEmpty ? try MountedVaults.all() : []
-    for word in words { mounts += try MountedVaults.named(word) }
+    for word in words {
+      do throws(CommandError) { mounts += try MountedVaults.named(word) } catch {
+        // Locked already, unless it is the name of nobody.
+        guard try isAccount(word, arguments) else { throw error }
+      }
+    }
     let code = try MountedVaults.end(mounts, force: true)
     if words.isEmpty { try DesktopTraces.finish(DesktopTraces.removeRemains()) }
     return code
+  }
+}
+
+extension Lock {
+  private static func isAccount(
+    _ word: String, _ arguments: Arguments
+  ) throws(CommandError) -> Bool {
+    guard let name = try? Accounts.name(word) else { return false }
+    let kind = try? Accounts.store(try Home(arguments)).kind(of: name)
+    return kind.flatMap { $0 } != nil
   }
 }
 
