@@ -68,6 +68,12 @@ int pv_lock_whole_file(int fd) {
   return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
+int pv_is_whole_file_locked(int fd) {
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return -1;
+  return lock.l_type != F_UNLCK;
+}
+
 ssize_t pv_fgetxattr(int fd, const char *name, void *value, size_t size) {
   return fgetxattr(fd, name, value, size);
 }

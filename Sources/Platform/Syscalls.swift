@@ -336,6 +336,11 @@ package enum Syscalls {
     try check(.lock) { pv_lock_whole_file(fd) }
   }
 
+  /// "fcntl" with F_OFD_GETLK: whether another open of the file holds what `lockWholeFile` takes.
+  package static func isWholeFileLocked(_ fd: CInt) throws(Errno) -> Bool {
+    try retrying(.lock) { pv_is_whole_file_locked(fd) } > 0
+  }
+
   /// "fstatat": of what a symbolic link leads to.
   package static func statusBehindLinks(of path: FileName) throws(Errno) -> stat {
     var result = stat()

@@ -187,16 +187,6 @@ package final class Blob: Sendable {
     }
   }
 
-  private func storedHMAC() throws(StorageError) -> [UInt8] {
-    var hmac = [UInt8](repeating: 0, count: Format.hmacByteCount)
-    do throws(Errno) {
-      let count = try Self.read(
-        descriptor, into: &hmac, at: Int64(header.byteCount) + ciphertextSize)
-      guard count == hmac.count else { throw Errno.inputOutput }
-    } catch { throw .system(error) }
-    return hmac
-  }
-
   private func verifyByIndex() throws(StorageError) -> Verified? {
     guard ciphertextSize > Int64(ChunkLayout.leafByteCount) else { return nil }
     let bytes: [UInt8]
@@ -205,52 +195,21 @@ package final class Blob: Sendable {
     } catch { return nil }
     guard
       let index = try ChunkIndex.decode(
-        bytes, keys: keys, header: header, hmac: try storedHMAC(), ciphertextSize: ciphertextSize)
+        bytes, keys: keys, header: header,
+        hmac: try BlobPass.storedHMAC(
+          descriptor, header: header, ciphertextSize: ciphertextSize),
+        ciphertextSize: ciphertextSize)
     else { return nil }
     return Verified(
       plaintextSize: index.plaintextSize, level: index.level, chunkTags: index.tags)
   }
 
-  /// One pass over the whole blob: the HMAC, and on the same bytes the tags of the leaves.
   private func verifyWhole() throws(StorageError) -> Verified {
-    let mac: HMACSHA256
-    let authenticator = try ChunkAuthenticator(keys: keys, header: header)
-    let buffer = BlobBuffer.take()
-    defer { BlobBuffer.giveBack(buffer) }
-    var leafTags: [GMAC.Tag] = []
-    leafTags.reserveCapacity(ChunkLayout.leafCount(ciphertextSize: ciphertextSize))
-    var lastBlocks: [UInt8] = []
-    let expected = try storedHMAC()
-    let computed: [UInt8]
-    do {
-      mac = try messageKeys.withHMACKey { key throws(CryptoFailure) in try HMACSHA256(key: key) }
-      if header.version > 1 { try header.bytes.withUnsafeBytes { try mac.update($0) } }
-      var position: Int64 = 0
-      while position < ciphertextSize {
-        let count = Int(min(ciphertextSize - position, Int64(BlobBuffer.ciphertextByteCount)))
-        let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<(16 + count)])
-        let got = try Syscalls.read(
-          descriptor, into: bytes, at: Int64(header.byteCount) - 16 + position)
-        guard got == bytes.count else { throw Errno.inputOutput }
-        try mac.update(UnsafeRawBufferPointer(rebasing: bytes[16...]))
-        for low in stride(from: 0, to: count, by: ChunkLayout.leafByteCount) {
-          let high = min(low + ChunkLayout.leafByteCount, count)
-          leafTags.append(
-            try authenticator.tag(
-              leaf: leafTags.count, UnsafeRawBufferPointer(rebasing: bytes[low..<(16 + high)])))
-        }
-        position += Int64(count)
-        if position == ciphertextSize { lastBlocks = Array(bytes.suffix(32)) }
-      }
-      computed = try mac.finish()
-    } catch let error as StorageError { throw error } catch let error as Errno {
-      throw .system(error)
-    } catch { throw .crypto(error as? CryptoFailure ?? CryptoFailure("verification")) }
-    guard constantTimeEqual(computed, expected) else { throw .blob(.notAuthenticated) }
-    let padding = try Self.paddingByteCount(lastBlocks, messageKeys, keys)
-    let size = ciphertextSize - Int64(padding)
-    try storeIndex(leafTags, plaintextSize: size, hmac: expected)
-    return Verified(plaintextSize: size, level: 0, chunkTags: leafTags)
+    let pass = try BlobPass(
+      of: descriptor, header: header, ciphertextSize: ciphertextSize, messageKeys: messageKeys,
+      keys: keys)
+    try storeIndex(pass.leafTags, plaintextSize: pass.plaintextSize, hmac: pass.hmac)
+    return Verified(plaintextSize: pass.plaintextSize, level: 0, chunkTags: pass.leafTags)
   }
 
   /// Gives the blob the index that it lacked, where the disk can hold it.

@@ -7,6 +7,9 @@ package enum BlobName {
   static let long = Array(".long".utf8)
   static let companionSuffix = Array(".long.name".utf8)
   static let superblock = FileName("vault.json")
+  /// The directory beside `vault.json` where `check --repair` puts what can't be read. It shows
+  /// nowhere.
+  static let setAside = FileName(".photovault-damaged")
   /// NAME_MAX of Linux's file systems, for plain and for stored names.
   static let longest = 255
   /// A SHA-256 in base64url.
@@ -123,7 +126,7 @@ struct NameCodec: Sendable {
     let name = FileName(Array(text))
     return name.hasSuffix(".securedData") || name.hasSuffix(".long.name")
       || name == DirectoryID.fileName || BlobName.isTemporary(name)
-      || (isRoot && name == BlobName.superblock)
+      || name == BlobName.setAside || (isRoot && name == BlobName.superblock)
   }
 
   /// The name that a short form or a companion stands for; nil when it stands for none.

@@ -22,7 +22,7 @@ package enum BlobSize {
   }
 
   /// A look at the size is no access to the photo. Other people's files can't be read without one.
-  private static func open(
+  static func open(
     _ stored: FileName, in directory: CInt
   ) throws(Errno) -> FileDescriptor {
     let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK

@@ -151,6 +151,26 @@ package struct ChunkIndex: Sendable {
     return ChunkIndex(plaintextSize: size, level: level, tags: tags)
   }
 
+  /// Whether `bytes` were made as the index of some blob of this vault, with this header's salts or
+  /// the vault's own. Which blob, only the IV and the HMAC in them say: no index knows a name.
+  static func isGenuine(
+    _ bytes: [UInt8], keys: VaultKeys, like header: Header
+  ) throws(StorageError) -> Bool {
+    guard bytes.count >= fixedByteCount + macByteCount, bytes[0] == 1 else { return false }
+    let body = bytes[..<(bytes.count - macByteCount)]
+    let iv = Array(body[12..<28])
+    for known in [
+      Header(mode: .password(keys.salts), iv: iv),
+      Header(version: header.version, mode: header.mode, iv: iv),
+    ] {
+      let expected = try mac(Array("index".utf8) + known.bytes + body, keys)
+      if constantTimeEqual(Array(expected[..<macByteCount]), Array(bytes.suffix(macByteCount))) {
+        return true
+      }
+    }
+    return false
+  }
+
   private static func mac(_ input: [UInt8], _ keys: VaultKeys) throws(StorageError) -> [UInt8] {
     do throws(CryptoFailure) {
       return try keys.chunks.withUnsafeBytes { key throws(CryptoFailure) in

@@ -30,6 +30,9 @@ package struct ExtendedAttributes: Sendable {
     return FileName(stored)
   }
 
+  /// Whether the name says that it is one of ours; it may still not decode.
+  static func isOurs(stored: FileName) -> Bool { stored.bytes.starts(with: prefix) }
+
   /// nil for an attribute that is not ours to show.
   package func name(stored: FileName) throws(StorageError) -> FileName? {
     guard stored.bytes.starts(with: Self.prefix),

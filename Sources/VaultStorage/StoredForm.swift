@@ -18,10 +18,11 @@ struct StoredForm: Sendable {
     isLong ? FileName(Array(stem) + BlobName.companionSuffix) : nil
   }
 
-  /// nil for what never shows: the vault's own files, temporaries, files that are no blobs.
+  /// nil for what never shows: the vault's own files, temporaries, what was set aside, files that
+  /// are no blobs.
   init?(_ entry: RawEntry, mode: NamesMode) {
     let name = entry.name
-    if BlobName.isTemporary(name) { return nil }
+    if BlobName.isTemporary(name) || name == BlobName.setAside { return nil }
     self.entry = entry
     kind = entry.isRegular ? .blob : .other
     var whole = name.bytes[...]

@@ -91,7 +91,7 @@ package final class Vault: Sendable {
     }
   }
 
-  private static func read(
+  static func read(
     _ file: borrowing FileDescriptor
   ) throws(StorageError) -> Superblock {
     let text: [UInt8]?

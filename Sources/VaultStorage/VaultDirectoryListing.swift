@@ -17,7 +17,13 @@ extension VaultDirectory {
 
   /// All entries, and the stored names of those that can't be decoded.
   package func survey() throws(StorageError) -> (listed: [Listed], unreadable: [FileName]) {
-    let forms = classify(try rawEntries())
+    try survey(of: try rawEntries())
+  }
+
+  func survey(
+    of entries: [RawEntry]
+  ) throws(StorageError) -> (listed: [Listed], unreadable: [FileName]) {
+    let forms = classify(entries)
     var result: [Listed] = []
     result.reserveCapacity(forms.regular.count + forms.irregular.count)
     var strangers = forms.irregular
@@ -87,7 +93,7 @@ extension VaultDirectory {
   }
 
   /// nil when the entry is not of this vault, or its companion is missing.
-  private func name(of form: StoredForm) throws(StorageError) -> FileName? {
+  func name(of form: StoredForm) throws(StorageError) -> FileName? {
     if codec.isLiteral(form) { return nil }
     guard let companion = form.companion else {
       return try codec.name(ofText: form.stem).map { FileName($0) }

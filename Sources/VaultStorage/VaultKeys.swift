@@ -16,9 +16,10 @@ package final class VaultKeys: Sendable {
   /// 32 bytes: the MAC of `vault.json`.
   package let configuration: SecretBytes
 
-  /// Keyed contexts for who writes blobs and reads their padding, used again.
+  /// Keyed contexts for who writes blobs, reads their padding and verifies them, used again.
   let writerContexts = ContextPool<WriterContexts>()
   let paddingContexts = ContextPool<CBC>()
+  let verifierContexts = ContextPool<HMACSHA256>()
 
   private let password: SecretBytes
   private let foreign = ConditionLock<[DerivationInput: Derived]>([:])
@@ -28,9 +29,14 @@ package final class VaultKeys: Sendable {
     let version: UInt8
   }
 
+  /// Pairs of keys that are kept, in locked memory. Other programs take new salts for each blob.
+  private static let keptCount = 1024
+
   private enum Derived {
     case pending
     case done(MessageKeys)
+
+    var isPending: Bool { if case .pending = self { true } else { false } }
   }
 
   /// `password` is the RNCryptor password of the vault's blobs: the recovery key as shown.
@@ -79,7 +85,10 @@ package final class VaultKeys: Sendable {
     do throws(SecuredDataError) {
       let keys = try KeyDerivation.keys(
         password: password, salts: blobSalts, version: header.version)
-      foreign.withLock { $0[input] = .done(keys) }
+      foreign.withLock { derived in
+        if derived.count > Self.keptCount { derived = derived.filter { $0.value.isPending } }
+        derived[input] = .done(keys)
+      }
       return keys
     } catch {
       foreign.withLock { $0[input] = nil }

@@ -38,7 +38,9 @@ private enum VaultRemoval {
     }
     var kept = 0
     for entry in entries {
-      if entry.type == UInt8(DT_DIR) {
+      if entry.type == UInt8(DT_DIR), entry.name == BlobName.setAside {
+        try removeAll(entry.name, in: directory)
+      } else if entry.type == UInt8(DT_DIR) {
         kept += try remove(directory: entry.name, in: directory)
       } else if entry.name == DirectoryID.fileName || entry.name == BlobName.superblock {
         continue
@@ -75,6 +77,23 @@ private enum VaultRemoval {
       }
       return 0
     }
+  }
+
+  /// What `check --repair` set aside is the vault's to the last file.
+  private static func removeAll(_ name: FileName, in parent: CInt) throws(StorageError) {
+    let child = try StorageError.onDisk { () throws(Errno) in
+      try Syscalls.open(name, in: parent, flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+    }
+    let number = child.rawValue
+    let entries = try StorageError.onDisk { () throws(Errno) in try DirectoryEntries.read(number) }
+    for entry in entries {
+      if entry.type == UInt8(DT_DIR) {
+        try removeAll(entry.name, in: number)
+      } else {
+        try StorageError.onDisk { () throws(Errno) in try unlinkIfThere(entry.name, in: number) }
+      }
+    }
+    try StorageError.onDisk { () throws(Errno) in try Syscalls.removeDirectory(name, in: parent) }
   }
 
   static func unlinkIfThere(_ name: FileName, in directory: CInt) throws(Errno) {

@@ -31,6 +31,8 @@ int pv_close_range(unsigned int first, unsigned int last);
 int pv_fcntl_int(int fd, int command, int value);
 /// An OFD or process write lock on the whole file, without waiting.
 int pv_lock_whole_file(int fd);
+/// 1 where another open of the file holds a lock that pv_lock_whole_file would meet, else 0.
+int pv_is_whole_file_locked(int fd);
 
 ptrdiff_t pv_fgetxattr(int fd, const char *_Nonnull name, void *_Nullable value, size_t size);
 ptrdiff_t pv_flistxattr(int fd, char *_Nullable list, size_t size);
