@@ -123,7 +123,7 @@ class Vault:
             if not entry.endswith(b".securedData"):
                 return None
             stem = entry.removesuffix(b".securedData")
-        elif entry.startswith(b".photovault-") and entry.endswith(b".tmp"):
+        elif entry.startswith(b".photovault-") and entry.endswith((b".tmp", b"-damaged")):
             return None
         long = re.fullmatch(rb"([A-Za-z0-9_-]{43})\.long(.*)", stem, re.DOTALL)
         text, rest = stem, b""

@@ -38,6 +38,7 @@ enum Commands {
       ShowRecoveryKey.self,
       Recover.self,
       Remove.self,
+      Check.self,
       Encrypt.self,
       Decrypt.self,
       Doctor.self,

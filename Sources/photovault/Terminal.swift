@@ -11,6 +11,20 @@ enum Terminal {
   /// Whether what is printed is looked at.
   static var showsOutput: Bool { isatty(1) == 1 }
 
+  /// Whether what goes to standard error is looked at.
+  static var showsMessages: Bool { isatty(2) == 1 }
+
+  /// Columns of the terminal behind standard error; 80 where it doesn't say.
+  static var width: Int {
+    var size = winsize()
+    return ioctl(2, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 ? Int(size.ws_col) : 80
+  }
+
+  /// Puts `line` in the place of the last one; "" takes that away.
+  static func show(progress line: String) {
+    try? put("\r\u{1B}[K\(line)", on: 2)  // EL of ECMA-48: erase to the end of the line
+  }
+
   static func print(_ text: String) throws(CommandError) {
     do throws(Errno) { try put(text + "\n", on: 1) } catch {
       throw CommandError("standard output", error)

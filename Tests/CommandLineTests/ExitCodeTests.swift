@@ -64,7 +64,7 @@ import Testing
     #expect(try program.run("accounts").output.hasPrefix("alice"))
   }
 
-  @Test(arguments: ["recovery-key", "passwd", "remove"])
+  @Test(arguments: ["recovery-key", "passwd", "remove", "check"])
   func noSuchAccountIsEleven(_ command: String) throws {
     expect(try program.run(command, "alice"), 11, "no account 'alice'")
     try program.makeAccount()
@@ -74,7 +74,7 @@ import Testing
   @Test func aWrongPasswordIsTwelve() throws {
     try program.makeAccount()
     try program.write("wrong", "\(Program.marker) passworD\n")
-    for command in ["recovery-key", "passwd"] {
+    for command in ["recovery-key", "passwd", "check"] {
       expect(
         try program.run(command, "alice", "--password-file", program.path("wrong")), 12,
         "photovault: error: invalid username/password combination\n")

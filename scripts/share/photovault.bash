@@ -3,7 +3,7 @@
 
 _photovault() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands='create mount unmount lock status accounts passwd recovery-key recover remove encrypt decrypt doctor'
+  local commands='create mount unmount lock status accounts passwd recovery-key recover remove check encrypt decrypt doctor'
   local password='--password-file --password-fd --password-command'
   local new_password='--new-password-file --new-password-fd --new-password-command'
   local options='--home --help' command=${COMP_WORDS[1]-}
@@ -40,6 +40,7 @@ _photovault() {
     recover)
       options+=" $new_password --vault --store --recovery-key-file --recovery-key-fd --recovery-key-command" ;;
     remove) options+=' --delete-photos --yes' ;;
+    check) options+=" $password --json --repair" ;;
     encrypt | decrypt) options+=" $password --force -o" ;;
   esac
   if [[ $current == -* ]]; then
@@ -51,7 +52,7 @@ _photovault() {
       # The first word is a user, the second a folder.
       mapfile -t COMPREPLY < <(compgen -W "$(_photovault_users)" -- "$current"; compgen -d -- "$current")
       ;;
-    unmount | lock | passwd | recovery-key | remove)
+    unmount | lock | passwd | recovery-key | remove | check)
       mapfile -t COMPREPLY < <(compgen -W "$(_photovault_users)" -- "$current") ;;
     encrypt | decrypt) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
   esac

@@ -29,15 +29,16 @@ complete -c photovault -n __fish_use_subcommand -a passwd -d 'change the passwor
 complete -c photovault -n __fish_use_subcommand -a recovery-key -d 'print the recovery key'
 complete -c photovault -n __fish_use_subcommand -a recover -d 'make the account anew from the recovery key'
 complete -c photovault -n __fish_use_subcommand -a remove -d 'delete an account'
+complete -c photovault -n __fish_use_subcommand -a check -d 'verify every photo'
 complete -c photovault -n __fish_use_subcommand -a encrypt -d 'encrypt one file'
 complete -c photovault -n __fish_use_subcommand -a decrypt -d 'decrypt one file'
 complete -c photovault -n __fish_use_subcommand -a doctor -d 'can this machine mount'
 
-complete -c photovault -n '__fish_seen_subcommand_from mount unmount lock passwd recovery-key remove' -a '(__photovault_users)'
+complete -c photovault -n '__fish_seen_subcommand_from mount unmount lock passwd recovery-key remove check' -a '(__photovault_users)'
 complete -c photovault -n '__fish_seen_subcommand_from mount unmount' -a '(__fish_complete_directories)'
 complete -c photovault -n '__fish_seen_subcommand_from encrypt decrypt' -F
 
-__photovault_secret 'create mount passwd recovery-key encrypt decrypt' password 'the password'
+__photovault_secret 'create mount passwd recovery-key check encrypt decrypt' password 'the password'
 __photovault_secret 'passwd recover' new-password 'the new password'
 __photovault_secret create blob-password "the photos' RNCryptor password"
 __photovault_secret recover recovery-key 'the recovery key'
@@ -65,7 +66,8 @@ complete -c photovault -n '__fish_seen_subcommand_from mount' -s o -x -d 'any of
 
 complete -c photovault -n '__fish_seen_subcommand_from unmount' -l all -d 'every mounted vault'
 complete -c photovault -n '__fish_seen_subcommand_from unmount' -l force -d 'cut off programs that hold files'
-complete -c photovault -n '__fish_seen_subcommand_from status accounts doctor' -l json -d 'for programs'
+complete -c photovault -n '__fish_seen_subcommand_from status accounts check doctor' -l json -d 'for programs'
+complete -c photovault -n '__fish_seen_subcommand_from check' -l repair -d 'put right what can be'
 complete -c photovault -n '__fish_seen_subcommand_from remove' -l delete-photos -d 'delete the vault, too'
 complete -c photovault -n '__fish_seen_subcommand_from remove' -l yes -d 'don\'t ask'
 complete -c photovault -n '__fish_seen_subcommand_from encrypt decrypt' -s o -rF -d 'the file to write'
