@@ -13,8 +13,8 @@ extension MountedVault {
   /// Source: logind.conf(5) gives 5 s before a suspend (InhibitDelayMaxSec), of which the waiting
   /// takes up to 3.
   static let lockMilliseconds = 1_500
-  /// How long saving may take afterwards without a piece of a photo reaching the disk.
-  private static let stallMilliseconds = 3_000
+  /// How long saving may stand still afterwards: a slow disk takes its time for a sync.
+  private static let greatestStall = 10  // seconds
   /// The longest wait for writers where the machine doesn't wait for us.
   private static let greatestGraceBeforeSleep = 3
   /// How long the kernel gets to drop its pages, and whoever asked for the lock to hear of it, when
@@ -53,12 +53,12 @@ extension MountedVault {
     let isClosed = state.withLock(
       when: { $0.isClosed || $0.isOver }, forMilliseconds: milliseconds, { _ in })
     if !isClosed { giveUp() }
-    var pieces = -1
-    while !state.withLock(
-      when: { $0.isOver }, forMilliseconds: Self.stallMilliseconds, { _ in })
-    {
+    var pieces = 0
+    var stall = 0
+    while !state.withLock(when: { $0.isOver }, forMilliseconds: 1_000, { _ in }) {
       let now = WriteProgress.pieceCount.load(ordering: .relaxed)
-      if now == pieces { giveUp() }
+      stall = now == pieces ? stall + 1 : 0
+      if stall >= Self.greatestStall { giveUp() }
       pieces = now
     }
   }

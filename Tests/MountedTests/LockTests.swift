@@ -175,6 +175,7 @@ extension MountedTests {
             """, limit: 120)
           try vault.unmount()
         }
+        try vault.photovault(["check", MountedVault.user], expecting: 0)
       }
     }
 
@@ -350,7 +351,7 @@ extension MountedTests {
         defer { _ = try? Command.shell("fsfreeze -u '\(disk)' 2>/dev/null || true", limit: 20) }
         let begin = Clock.seconds
         let outcome = try vault.photovault(["lock"], password: false, expecting: 1)
-        #expect(Clock.seconds - begin < 15)
+        #expect(Clock.seconds - begin < 30)
         #expect(outcome.errors.contains("locked, but"), "\(outcome.errors)")
         #expect(!vault.isMounted)
         // A cached page, a descriptor: nothing, though the process can't even die.
