@@ -39,7 +39,9 @@ extension MountedTests {
         try desktop.tell("sleep true")
         try vault.expectLocked("going to sleep", "sleep")
         #expect(Wait.until(seconds: 5) { desktop.events.hasSuffix("released while unmounted\n") })
-        try vault.mount()
+        try desktop.tell("sleep false")
+        try vault.mountWatched()
+        #expect(desktop.events.hasSuffix(" delay\n"), "taken again")
         try vault.shell("cmp \"$PHOTOS/photo.jpg\" \"$M/photo.jpg\"")
         try vault.unmount()
       }
