@@ -8,7 +8,7 @@ struct LibsecretSymbols: @unchecked Sendable {
   typealias ErrorPlace = UnsafeMutablePointer<Object?>
   typealias Text = UnsafePointer<CChar>
 
-  static let library = "libsecret-1.so.0"
+  static let library = OptionalLibrary.secret.rawValue
 
   // GLib, GObject
   let copyText: @convention(c) (Text) -> Object?

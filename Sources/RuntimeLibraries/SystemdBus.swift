@@ -70,7 +70,9 @@ package struct SystemdBus: @unchecked Sendable {
   }()
 
   private init() throws(NotInstalled) {
-    guard let library = dlopen("libsystemd.so.0", RTLD_NOW) else { throw Self.missing() }
+    guard let library = dlopen(OptionalLibrary.systemd.rawValue, RTLD_NOW) else {
+      throw Self.missing()
+    }
     new = try Self.function("new", library)
     setAddress = try Self.function("set_address", library)
     setBusClient = try Self.function("set_bus_client", library)

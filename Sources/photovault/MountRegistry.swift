@@ -25,7 +25,8 @@ struct MountRegistry: Sendable {
     for parent in try runtimeDirectories() where isOwnDirectory(parent, privately: false) {
       let path = parent + "/photovault"
       if mkdir(path, 0o700) == 0 || errno == EEXIST, isOwnDirectory(path, privately: true) {
-        try MountRegistry.state().notePlace(path)
+        // On a full disk it is found in this environment only.
+        try? MountRegistry.state().notePlace(path)
         return MountRegistry(path: path)
       }
     }
@@ -47,7 +48,7 @@ struct MountRegistry: Sendable {
   static func all() throws(CommandError) -> [MountRegistry] {
     let parents = try runtimeDirectories() + [stateDirectory()]
     var seen: Set<String> = []
-    return (parents.map { $0 + "/photovault" } + (try state().notedPlaces()))
+    return (parents.map { $0 + "/photovault" } + ((try? state())?.notedPlaces() ?? []))
       .filter { isOwnDirectory($0, privately: true) && seen.insert($0).inserted }
       .map { MountRegistry(path: $0) }
   }

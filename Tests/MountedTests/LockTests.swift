@@ -267,6 +267,27 @@ extension MountedTests {
       }
     }
 
+    @Test("a full home disk keeps nothing from being mounted, locked and unmounted")
+    func fullHomeDisk() throws {
+      try MountedVault.withUnmounted { vault in
+        let disk = vault.folder + "/state"
+        try Command.shell("mkdir '\(disk)'; mount -t tmpfs -o size=64k tmpfs '\(disk)'")
+        defer { _ = try? Command.run(["umount", "-l", disk]) }
+        try Command.shell("cat /dev/zero >'\(disk)/filler' 2>/dev/null || true")
+        let variables =
+          "export XDG_STATE_HOME=\"$W/../state\"; P=\"\(Checkout.program)\"; H=\"$W/../home\""
+        try vault.shell(
+          """
+          \(variables)
+          "$P" mount alice "$M" --idle 0 --home "$H" --password-file "$W/../password"
+          # What could not be noted is said, but the folder is locked.
+          "$P" lock --home "$H" || test $? = 1
+          """)
+        #expect(!vault.isMounted)
+        #expect(Wait.until(seconds: 5) { MountTable.daemons(of: vault.folder) == [] })
+      }
+    }
+
     @Test("large files that were edited and are still open are saved, however long it takes")
     func manyEditedFiles() throws {
       try MountedVault.withMounted { vault in

@@ -32,9 +32,12 @@ enum Lock: Command {
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {
     let words = arguments.positionals
-    // Before looking for mounts: one that comes up meanwhile finds it.
-    if words.isEmpty { try LockMark.leave(for: nil) }
-    for word in words { try LockMark.leave(for: word) }
+    // Before looking for mounts: one that comes up meanwhile finds it. A full disk must not keep the
+    // others from being locked.
+    var failure: CommandError?
+    for user in words.isEmpty ? [nil] : words.map(Optional.some) {
+      do throws(CommandError) { try LockMark.leave(for: user) } catch { failure = error }
+    }
     var mounts = words.isEmpty ? try MountedVaults.all() : []
     for word in words {
       do throws(CommandError) { mounts += try MountedVaults.named(word) } catch {
@@ -44,6 +47,7 @@ enum Lock: Command {
     }
     let code = try MountedVaults.end(mounts, force: true)
     if words.isEmpty { try DesktopTraces.finish(DesktopTraces.removeRemains()) }
+    if let failure { throw failure }
     return code
   }
 }
