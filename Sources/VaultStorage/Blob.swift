@@ -44,18 +44,39 @@ package final class Blob: Sendable {
     case damaged(SecuredDataError)
   }
 
-  /// What is trusted: the plaintext's size and the tags.
+  /// What is trusted: the plaintext's size, the tags and what is kept in memory.
   private final class Verified: Sendable {
     let plaintextSize: Int64
     let level: Int
     let chunkTags: [GMAC.Tag]
-    /// The leaves' tags of each chunk looked into; nil where level is 0 and they are the chunks'.
-    let leaves = Mutex<[Int: [GMAC.Tag]]>([:])
+    /// A blob of one leaf, where all of it is kept; it has no tags then.
+    let whole: KeptCiphertext?
+    /// Of chunks of several leaves.
+    let chunks = ConditionLock(Chunks())
 
-    init(plaintextSize: Int64, level: Int, chunkTags: [GMAC.Tag]) {
+    init(
+      plaintextSize: Int64, level: Int, chunkTags: [GMAC.Tag], whole: KeptCiphertext? = nil
+    ) {
       self.plaintextSize = plaintextSize
       self.level = level
       self.chunkTags = chunkTags
+      self.whole = whole
+    }
+  }
+
+  private struct Chunks {
+    /// Of each chunk looked into.
+    var leafTags: [Int: [GMAC.Tag]] = [:]
+    /// Being verified by some thread; whoever else wants one waits.
+    var opening: Set<Int> = []
+    /// Ciphertext of the last ones, the newest last.
+    var kept: [(chunk: Int, ciphertext: KeptCiphertext)] = []
+
+    /// The one being read and the one before it, which other readers may not be done with.
+    static let keptLimit = 2
+
+    func kept(_ chunk: Int) -> KeptCiphertext? {
+      kept.first { $0.chunk == chunk }?.ciphertext
     }
   }
 
@@ -66,10 +87,16 @@ package final class Blob: Sendable {
   ) throws(StorageError) {
     let size: Int64
     var start = [UInt8](repeating: 0, count: Format.passwordHeaderByteCount)
+    var message: VerifiedCiphertext?
     do throws(Errno) {
       size = Int64(try Syscalls.status(descriptor.rawValue).st_size)
-      let count = try Self.read(descriptor.rawValue, into: &start, at: 0)
-      start.removeLast(start.count - count)
+      message = try Self.small(descriptor.rawValue, size: size)
+      if let message {
+        start = Array(message.memory.prefix(start.count))
+      } else {
+        let count = try Self.read(descriptor.rawValue, into: &start, at: 0)
+        start.removeLast(start.count - count)
+      }
     } catch { throw .system(error) }
     let header: Header
     do throws(SecuredDataError) {
@@ -87,7 +114,27 @@ package final class Blob: Sendable {
     ciphertextSize = size - Int64(header.byteCount + Format.hmacByteCount)
     reader = LeafReader(keys: keys, messageKeys: messageKeys, header: header)
     state = ConditionLock(.unverified)
-    _ = try verify(cheaply: true)
+    if let message, ciphertextSize <= Int64(ChunkLayout.leafByteCount) {
+      let verified = try verify(small: message)
+      state.withLock { $0 = .verified(verified) }
+    } else {
+      _ = try verify(cheaply: true)
+    }
+  }
+
+  /// The whole message of a small blob; nil for others, or where no more is kept in memory.
+  private static func small(
+    _ descriptor: CInt, size: Int64
+  ) throws(Errno) -> VerifiedCiphertext? {
+    let most =
+      Format.passwordHeaderByteCount + ChunkLayout.leafByteCount + Format.hmacByteCount
+    guard size >= Int64(Format.leastByteCount), size <= Int64(most),
+      let message = VerifiedCiphertext(byteCount: Int(size))
+    else { return nil }
+    guard try Syscalls.read(descriptor, into: message.memory, at: 0) == Int(size) else {
+      throw .inputOutput
+    }
+    return message
   }
 
   package var descriptor: CInt { file.rawValue }
@@ -131,21 +178,52 @@ package final class Blob: Sendable {
     guard let verified = try verify(cheaply: false) else { return 0 }
     guard offset >= 0, offset < verified.plaintextSize else { return 0 }
     let count = Int(min(Int64(target.count), verified.plaintextSize - offset))
-    let leafSize = Int64(ChunkLayout.leafByteCount)
+    let target = UnsafeMutableRawBufferPointer(rebasing: target[..<count])
+    if let whole = verified.whole {
+      try whole.read(at: offset, into: target, reader)
+      return count
+    }
     var done = 0
     while done < count {
-      let position = offset + Int64(done)
-      let firstLeaf = Int(position / leafSize)
-      let end = min(
-        offset + Int64(count), Int64(firstLeaf + LeafReader.leafLimit) * leafSize)
-      let lastLeaf = Int((end - 1) / leafSize)
-      let tags = try leafTags(firstLeaf...lastLeaf, verified)
-      try reader.read(
-        descriptor, ciphertextSize: ciphertextSize, tags: tags[...], at: position,
-        into: UnsafeMutableRawBufferPointer(
-          rebasing: target[done..<(done + Int(end - position))]))
-      done += Int(end - position)
+      done += try readPart(
+        into: UnsafeMutableRawBufferPointer(rebasing: target[done...]),
+        at: offset + Int64(done), verified)
     }
+    return count
+  }
+
+  /// Fills the beginning of `target`, which lies inside the file; returns how much of it.
+  private func readPart(
+    into target: UnsafeMutableRawBufferPointer, at position: Int64, _ verified: Verified
+  ) throws(StorageError) -> Int {
+    let leafSize = Int64(ChunkLayout.leafByteCount)
+    let firstLeaf = Int(position / leafSize)
+    let goal = position + Int64(target.count)
+    var end = min(goal, Int64(firstLeaf + LeafReader.leafLimit) * leafSize)
+    let tags: [GMAC.Tag]
+    // The leaf that `tags` begins with.
+    var base = 0
+    if verified.level == 0 {
+      tags = verified.chunkTags
+    } else {
+      let number = firstLeaf >> verified.level
+      let chunk = try openedChunk(number, verified)
+      if let kept = chunk.kept {
+        let count = Int(min(goal, kept.range.upperBound) - position)
+        try kept.read(
+          at: position, into: UnsafeMutableRawBufferPointer(rebasing: target[..<count]), reader)
+        return count
+      }
+      tags = chunk.tags
+      base = number << verified.level
+      end = min(end, Int64(base + tags.count) * leafSize)
+    }
+    let lastLeaf = Int((end - 1) / leafSize)
+    let count = Int(end - position)
+    try reader.read(
+      descriptor, ciphertextSize: ciphertextSize,
+      tags: tags[(firstLeaf - base)...(lastLeaf - base)], at: position,
+      into: UnsafeMutableRawBufferPointer(rebasing: target[..<count]))
     return count
   }
 
@@ -167,7 +245,9 @@ package final class Blob: Sendable {
     if let known { return try known.get() }
     do throws(StorageError) {
       let found: Verified? =
-        if let indexed = try verifyByIndex() {
+        if let small = try verifySmall() {
+          small
+        } else if let indexed = try verifyByIndex() {
           indexed
         } else if cheaply, ciphertextSize > Int64(ChunkLayout.leafByteCount) {
           nil
@@ -185,6 +265,40 @@ package final class Blob: Sendable {
       }
       throw error
     }
+  }
+
+  /// nil for what is bigger than a leaf, or can't be kept.
+  private func verifySmall() throws(StorageError) -> Verified? {
+    let size = Int64(header.byteCount + Format.hmacByteCount) + ciphertextSize
+    guard ciphertextSize <= Int64(ChunkLayout.leafByteCount) else { return nil }
+    let message: VerifiedCiphertext?
+    do throws(Errno) { message = try Self.small(descriptor, size: size) } catch {
+      throw .system(error)
+    }
+    guard let message else { return nil }
+    return try verify(small: message)
+  }
+
+  /// `message` is the whole blob, of one leaf at most.
+  private func verify(small message: VerifiedCiphertext) throws(StorageError) -> Verified {
+    let bytes = UnsafeRawBufferPointer(message.memory)
+    let end = header.byteCount + Int(ciphertextSize)
+    let isGenuine: Bool
+    do throws(CryptoFailure) {
+      let mac: HMACSHA256
+      let isOwn = messageKeys === keys.messageKeys
+      mac = try (isOwn ? keys.verifiers : ContextPool()).verifier(messageKeys)
+      try mac.update(
+        UnsafeRawBufferPointer(rebasing: bytes[(header.version > 1 ? 0 : header.byteCount)..<end]))
+      isGenuine = constantTimeEqual(try mac.finish(), Array(bytes[end...]))
+      if isOwn { keys.verifiers.giveBack(mac) }
+    } catch { throw .crypto(error) }
+    guard isGenuine else { throw .blob(.notAuthenticated) }
+    let padding = try Self.paddingByteCount(Array(bytes[(end - 32)..<end]), messageKeys, keys)
+    return Verified(
+      plaintextSize: ciphertextSize - Int64(padding), level: 0, chunkTags: [],
+      whole: KeptCiphertext(
+        message, offset: header.byteCount - Format.blockByteCount, range: 0..<ciphertextSize))
   }
 
   private func verifyByIndex() throws(StorageError) -> Verified? {
@@ -235,21 +349,13 @@ package final class Blob: Sendable {
       try blocks.withBytes { blocks throws(CryptoFailure) in
         let iv = UnsafeRawBufferPointer(rebasing: blocks[..<Format.ivByteCount])
         // Kept for the vault's own keys; foreign blobs are few.
-        let known = messageKeys === keys.messageKeys ? keys.paddingContexts.take() : nil
-        let cbc: CBC
-        if let known {
-          cbc = known
-          try cbc.restart(iv: iv)
-        } else {
-          cbc = try messageKeys.withEncryptionKey { key throws(CryptoFailure) in
-            try CBC(.decrypt, key: key, iv: iv)
-          }
-        }
+        let isOwn = messageKeys === keys.messageKeys
+        let cbc = try (isOwn ? keys.decryptors : ContextPool()).decryptor(messageKeys, iv: iv)
         try last.withMutableBytes { target throws(CryptoFailure) in
           try cbc.update(
             UnsafeRawBufferPointer(rebasing: blocks[Format.ivByteCount...]), into: target)
         }
-        if messageKeys === keys.messageKeys { keys.paddingContexts.giveBack(cbc) }
+        if isOwn { keys.decryptors.giveBack(cbc) }
       }
     } catch { throw .crypto(error) }
     let padding = Int(last[15])
@@ -259,51 +365,75 @@ package final class Blob: Sendable {
     return padding
   }
 
-  // MARK: Tags of leaves
+  // MARK: Chunks of several leaves
 
-  private func leafTags(
-    _ range: ClosedRange<Int>, _ verified: Verified
-  ) throws(StorageError) -> [GMAC.Tag] {
-    if verified.level == 0 { return Array(verified.chunkTags[range]) }
-    var tags: [GMAC.Tag] = []
-    for leaf in range {
-      let chunk = leaf >> verified.level
-      let known = verified.leaves.withLock { $0[chunk] }
-      let leaves: [GMAC.Tag]
-      if let known { leaves = known } else { leaves = try openChunk(chunk, verified) }
-      tags.append(leaves[leaf - chunk << verified.level])
+  private typealias OpenedChunk = (tags: [GMAC.Tag], kept: KeptCiphertext?)
+
+  /// The tags of a chunk's leaves, verified, and its ciphertext while it is in memory. It is kept
+  /// for who reads one chunk after the other; who jumps about would only pay for the memory.
+  private func openedChunk(
+    _ number: Int, _ verified: Verified
+  ) throws(StorageError) -> OpenedChunk {
+    let (known, isInOrder): (OpenedChunk?, Bool) = verified.chunks.withLock(
+      when: { !$0.opening.contains(number) },
+      { chunks in
+        if let tags = chunks.leafTags[number] { return ((tags, chunks.kept(number)), false) }
+        chunks.opening.insert(number)
+        return (nil, number == 0 || chunks.leafTags[number - 1] != nil)
+      })
+    if let known { return known }
+    do throws(StorageError) {
+      let opened = try verifyChunk(number, verified, keeping: isInOrder)
+      verified.chunks.withLock { chunks in
+        chunks.opening.remove(number)
+        chunks.leafTags[number] = opened.tags
+        if let kept = opened.kept {
+          if chunks.kept.count == Chunks.keptLimit { chunks.kept.removeFirst() }
+          chunks.kept.append((number, kept))
+        }
+      }
+      return opened
+    } catch {
+      verified.chunks.withLock { _ = $0.opening.remove(number) }
+      throw error
     }
-    return tags
   }
 
   /// Computes the tags of a chunk's leaves and compares them with the chunk's own.
-  private func openChunk(
-    _ chunk: Int, _ verified: Verified
-  ) throws(StorageError) -> [GMAC.Tag] {
+  private func verifyChunk(
+    _ number: Int, _ verified: Verified, keeping: Bool
+  ) throws(StorageError) -> OpenedChunk {
     let leafSize = Int64(ChunkLayout.leafByteCount)
-    let first = chunk << verified.level
-    let leafCount = ChunkLayout.leafCount(ciphertextSize: ciphertextSize)
-    let last = min(first + (1 << verified.level), leafCount)
+    let first = number << verified.level
+    let start = Int64(first) * leafSize
+    let end = min(start + leafSize << verified.level, ciphertextSize)
     let authenticator = try ChunkAuthenticator(keys: keys, header: header)
-    let buffer = BlobBuffer.take()
-    defer { BlobBuffer.giveBack(buffer) }
+    let memory = keeping ? VerifiedCiphertext(byteCount: 16 + Int(end - start)) : nil
+    let buffer = memory?.memory ?? BlobBuffer.take()
+    defer { if memory == nil { BlobBuffer.giveBack(buffer) } }
     var tags: [GMAC.Tag] = []
-    for leaf in first..<last {
-      let start = Int64(leaf) * leafSize
-      let count = Int(min(leafSize, ciphertextSize - start))
-      let bytes = UnsafeMutableRawBufferPointer(rebasing: buffer[..<(16 + count)])
+    tags.reserveCapacity(1 << verified.level)
+    for position in stride(from: start, to: end, by: Int(leafSize)) {
+      let count = Int(min(leafSize, end - position))
+      // Each leaf with the block before it: where all are kept, the end of the one before.
+      let place = memory == nil ? 0 : Int(position - start)
+      let bytes = UnsafeMutableRawBufferPointer(
+        rebasing: buffer[place..<(place + 16 + count)])
+      let isAlone = place == 0
+      let missing = UnsafeMutableRawBufferPointer(rebasing: bytes[(isAlone ? 0 : 16)...])
       do throws(Errno) {
-        let position = Int64(header.byteCount) - 16 + start
-        guard try Syscalls.read(descriptor, into: bytes, at: position) == bytes.count
-        else { throw Errno.inputOutput }
+        let place = Int64(header.byteCount) + position - (isAlone ? 16 : 0)
+        guard try Syscalls.read(descriptor, into: missing, at: place) == missing.count else {
+          throw Errno.inputOutput
+        }
       } catch { throw .system(error) }
-      tags.append(try authenticator.tag(leaf: leaf, UnsafeRawBufferPointer(bytes)))
+      tags.append(
+        try authenticator.tag(leaf: first + tags.count, UnsafeRawBufferPointer(bytes)))
     }
     let tag = try ChunkIndex.chunkTag(
-      level: verified.level, number: chunk, leaves: tags[...], keys: keys, header: header)
-    guard tag.matches(verified.chunkTags[chunk]) else { throw .blob(.notAuthenticated) }
-    verified.leaves.withLock { $0[chunk] = tags }
-    return tags
+      level: verified.level, number: number, leaves: tags[...], keys: keys, header: header)
+    guard tag.matches(verified.chunkTags[number]) else { throw .blob(.notAuthenticated) }
+    return (tags, memory.map { KeptCiphertext($0, offset: 0, range: start..<end) })
   }
 
   private static func read(

@@ -52,7 +52,7 @@ struct BlobPass {
       try pieceRead(count)
     }
     let computed = try StorageError.inCrypto { () throws(CryptoFailure) in try mac.finish() }
-    if isOwn { keys.verifierContexts.giveBack(mac) }
+    if isOwn { keys.verifiers.giveBack(mac) }
     guard constantTimeEqual(computed, expected) else { throw .blob(.notAuthenticated) }
     let padding = try Blob.paddingByteCount(lastBlocks, messageKeys, keys)
     plaintextSize = ciphertextSize - Int64(padding)
@@ -74,7 +74,7 @@ struct BlobPass {
     _ messageKeys: MessageKeys, _ keys: VaultKeys
   ) throws(StorageError) -> HMACSHA256 {
     try StorageError.inCrypto { () throws(CryptoFailure) in
-      if messageKeys === keys.messageKeys, let known = keys.verifierContexts.take() {
+      if messageKeys === keys.messageKeys, let known = keys.verifiers.take() {
         try known.restart()
         return known
       }

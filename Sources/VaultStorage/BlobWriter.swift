@@ -124,12 +124,9 @@ package final class BlobWriter: @unchecked Sendable {
           into: UnsafeMutableRawBufferPointer(rebasing: target[..<part]))
       } else if position < submitted + Int64(filled) {
         part = min(target.count, Int(submitted + Int64(filled) - position))
-        let copy = BlobBuffer.take()
-        defer { BlobBuffer.giveBack(copy) }
         let start = BlobBuffer.frontByteCount - 16
-        copy.copyBytes(from: piece[start..<(start + 16 + filled)])
         try reader.decrypt(
-          UnsafeMutableRawBufferPointer(rebasing: copy[..<(16 + filled)]),
+          UnsafeRawBufferPointer(rebasing: piece[start..<(start + 16 + filled)]),
           skipping: Int(position - submitted),
           into: UnsafeMutableRawBufferPointer(rebasing: target[..<part]))
       } else {

@@ -14,6 +14,32 @@ final class ContextPool<Context: Sendable>: Sendable {
   }
 }
 
+extension ContextPool<CBC> {
+  /// Ready to decrypt what follows the block `iv`. All contexts of one pool have one key.
+  func decryptor(
+    _ keys: MessageKeys, iv: UnsafeRawBufferPointer
+  ) throws(CryptoFailure) -> CBC {
+    if let known = take() {
+      try known.restart(iv: iv)
+      return known
+    }
+    return try keys.withEncryptionKey { key throws(CryptoFailure) in
+      try CBC(.decrypt, key: key, iv: iv)
+    }
+  }
+}
+
+extension ContextPool<HMACSHA256> {
+  /// Ready for a new message. All contexts of one pool have one key.
+  func verifier(_ keys: MessageKeys) throws(CryptoFailure) -> HMACSHA256 {
+    if let known = take() {
+      try known.restart()
+      return known
+    }
+    return try keys.withHMACKey { key throws(CryptoFailure) in try HMACSHA256(key: key) }
+  }
+}
+
 /// What a writer of a blob needs of the vault's own keys.
 final class WriterContexts: Sendable {
   let cbc: CBC

@@ -8,24 +8,8 @@ final class LeafReader: Sendable {
   private let keys: VaultKeys
   private let messageKeys: MessageKeys
   private let header: Header
-  private let idle = Mutex<[Contexts]>([])
-
-  private final class Contexts: @unchecked Sendable {
-    let authenticator: ChunkAuthenticator
-    let cbc: CBC
-
-    init(_ reader: LeafReader) throws(StorageError) {
-      authenticator = try ChunkAuthenticator(keys: reader.keys, header: reader.header)
-      let iv = reader.header.iv
-      do throws(CryptoFailure) {
-        cbc = try reader.messageKeys.withEncryptionKey { key throws(CryptoFailure) in
-          try iv.withBytes { iv throws(CryptoFailure) in
-            try CBC(.decrypt, key: key, iv: iv)
-          }
-        }
-      } catch { throw .crypto(error) }
-    }
-  }
+  private let authenticators = ContextPool<ChunkAuthenticator>()
+  private let foreignDecryptors = ContextPool<CBC>()
 
   init(keys: VaultKeys, messageKeys: MessageKeys, header: Header) {
     self.keys = keys
@@ -57,86 +41,79 @@ final class LeafReader: Sendable {
         throw Errno.inputOutput
       }
     } catch { throw .system(error) }
-    try withContexts { contexts throws(StorageError) in
+    try withAuthenticator { authenticator throws(StorageError) in
       for (number, tag) in tags.enumerated() {
         let low = number * Int(leafSize)
         let high = min(16 + low + Int(leafSize), bytes.count)
         let leaf = UnsafeRawBufferPointer(rebasing: bytes[low..<high])
-        guard try contexts.authenticator.tag(leaf: firstLeaf + number, leaf).matches(tag) else {
+        guard try authenticator.tag(leaf: firstLeaf + number, leaf).matches(tag) else {
           throw .blob(.notAuthenticated)
         }
       }
-      try Self.decrypt(bytes, skipping: Int(offset - start), contexts.cbc, into: target)
     }
+    try decrypt(UnsafeRawBufferPointer(bytes), skipping: Int(offset - start), into: target)
   }
 
-  /// Plaintext of ciphertext that is in memory and never left it.
+  /// Plaintext of verified ciphertext. `bytes`: one block, then ciphertext; `skipping` bytes of
+  /// plaintext are left out.
   func decrypt(
-    _ bytes: UnsafeMutableRawBufferPointer, skipping: Int,
-    into target: UnsafeMutableRawBufferPointer
+    _ bytes: UnsafeRawBufferPointer, skipping: Int, into target: UnsafeMutableRawBufferPointer
   ) throws(StorageError) {
-    try withContexts { contexts throws(StorageError) in
-      try Self.decrypt(bytes, skipping: skipping, contexts.cbc, into: target)
-    }
-  }
-
-  /// `bytes`: one block, then ciphertext; `skipping` bytes of plaintext are left out.
-  private static func decrypt(
-    _ bytes: UnsafeMutableRawBufferPointer, skipping: Int, _ cbc: CBC,
-    into target: UnsafeMutableRawBufferPointer
-  ) throws(StorageError) {
+    let pool = messageKeys === keys.messageKeys ? keys.decryptors : foreignDecryptors
+    let block = Format.blockByteCount
+    let first = skipping / block * block
     do throws(CryptoFailure) {
-      let block = Format.blockByteCount
-      let first = skipping / block * block
-      try cbc.restart(
-        iv: UnsafeRawBufferPointer(rebasing: bytes[first..<(first + block)]))
-      let ciphertext = bytes[(first + block)...]
-      if skipping == first {
-        let whole = target.count / block * block
-        try cbc.update(
-          UnsafeRawBufferPointer(rebasing: ciphertext.prefix(whole)),
-          into: UnsafeMutableRawBufferPointer(rebasing: target[..<whole]))
-        if whole == target.count { return }
-        let rest = target.count - whole
-        try withUnsafeTemporaryBlock { last throws(CryptoFailure) in
-          try cbc.update(
-            UnsafeRawBufferPointer(rebasing: ciphertext.dropFirst(whole).prefix(block)),
-            into: last)
-          target[whole...].copyBytes(from: last[..<rest])
-          SecretBytes.wipe(last)
-        }
-      } else {
-        // In place: the buffer is a private copy. Wiped, since buffers are used again.
-        let needed = (skipping - first + target.count + block - 1) / block * block
-        let part = UnsafeMutableRawBufferPointer(rebasing: ciphertext.prefix(needed))
-        try cbc.update(UnsafeRawBufferPointer(part), into: part)
-        target.copyBytes(from: part[(skipping - first)..<(skipping - first + target.count)])
-        SecretBytes.wipe(part)
+      let iv = UnsafeRawBufferPointer(rebasing: bytes[first..<(first + block)])
+      let cbc = try pool.decryptor(messageKeys, iv: iv)
+      defer { pool.giveBack(cbc) }
+      var source = UnsafeRawBufferPointer(rebasing: bytes[(first + block)...])
+      var done = 0
+      if skipping > first {
+        done = min(first + block - skipping, target.count)
+        try Self.decryptBlock(source, skipping - first, cbc, into: target[..<done])
+        source = UnsafeRawBufferPointer(rebasing: source[block...])
       }
+      let whole = (target.count - done) / block * block
+      try cbc.update(
+        UnsafeRawBufferPointer(rebasing: source[..<whole]),
+        into: UnsafeMutableRawBufferPointer(rebasing: target[done..<(done + whole)]))
+      done += whole
+      guard done < target.count else { return }
+      source = UnsafeRawBufferPointer(rebasing: source[whole...])
+      try Self.decryptBlock(source, 0, cbc, into: target[done...])
     } catch { throw .crypto(error) }
   }
 
-  private static func withUnsafeTemporaryBlock<Failure: Error>(
-    _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
-  ) throws(Failure) {
-    let result: Result<Void, Failure> = withUnsafeTemporaryAllocation(
+  /// The first block of `source`, of which `target` takes the bytes from `skipping` on.
+  private static func decryptBlock(
+    _ source: UnsafeRawBufferPointer, _ skipping: Int, _ cbc: CBC,
+    into target: Slice<UnsafeMutableRawBufferPointer>
+  ) throws(CryptoFailure) {
+    let result: Result<Void, CryptoFailure> = withUnsafeTemporaryAllocation(
       byteCount: Format.blockByteCount, alignment: 16
-    ) { buffer in
-      do throws(Failure) { return .success(try body(buffer)) } catch { return .failure(error) }
+    ) { block in
+      do throws(CryptoFailure) {
+        try cbc.update(
+          UnsafeRawBufferPointer(rebasing: source[..<Format.blockByteCount]), into: block)
+      } catch { return .failure(error) }
+      UnsafeMutableRawBufferPointer(rebasing: target)
+        .copyBytes(from: block[skipping..<(skipping + target.count)])
+      SecretBytes.wipe(block)
+      return .success(())
     }
     try result.get()
   }
 
-  private func withContexts<Result>(
-    _ body: (Contexts) throws(StorageError) -> Result
+  private func withAuthenticator<Result>(
+    _ body: (ChunkAuthenticator) throws(StorageError) -> Result
   ) throws(StorageError) -> Result {
-    let contexts: Contexts
-    if let known = idle.withLock({ $0.popLast() }) {
-      contexts = known
+    let authenticator: ChunkAuthenticator
+    if let known = authenticators.take() {
+      authenticator = known
     } else {
-      contexts = try Contexts(self)
+      authenticator = try ChunkAuthenticator(keys: keys, header: header)
     }
-    defer { idle.withLock { if $0.count < 4 { $0.append(contexts) } } }
-    return try body(contexts)
+    defer { authenticators.giveBack(authenticator) }
+    return try body(authenticator)
   }
 }

@@ -16,10 +16,10 @@ package final class VaultKeys: Sendable {
   /// 32 bytes: the MAC of `vault.json`.
   package let configuration: SecretBytes
 
-  /// Keyed contexts for who writes blobs, reads their padding and verifies them, used again.
+  /// Keyed contexts for who writes and reads the vault's own blobs, used again.
   let writerContexts = ContextPool<WriterContexts>()
-  let paddingContexts = ContextPool<CBC>()
-  let verifierContexts = ContextPool<HMACSHA256>()
+  let decryptors = ContextPool<CBC>()
+  let verifiers = ContextPool<HMACSHA256>()
 
   private let password: SecretBytes
   private let foreign = ConditionLock<[DerivationInput: Derived]>([:])

@@ -1,5 +1,7 @@
+import Dispatch
 import Foundation
 import Glibc
+import Synchronization
 import Testing
 
 @testable import Platform
@@ -7,7 +9,9 @@ import Testing
 @testable import VaultStorage
 
 /// Blobs and their chunk index, with somebody at the disk who changes both.
-@Suite struct BlobTests {
+///
+/// One after the other: what is kept in memory is bounded for all together.
+@Suite(.serialized) struct BlobTests {
   static let sizes = [
     0, 1, 15, 16, 17, 65_519, 65_520, 65_521, 65_535, 65_536, 131_056, 262_128, 262_144, 262_160,
     5_000_000,
@@ -143,13 +147,15 @@ import Testing
       let path = place.path + "/" + stored.entry.text
       let blob = try open(stored, vault)
       #expect(try read(blob, 1000) == Array(bytes[..<1000]))
-      // After it was verified and opened: what counts are the bytes that are decrypted.
-      try change(path, at: 34 + 200_000)
-      #expect(isRefused { _ = try read(blob, 1000, at: 200_000) })
-      if size < 1 << 20 { #expect(try read(blob, 1000) == Array(bytes[..<1000])) }
+      // After it was verified and opened: what counts are the bytes that are decrypted. Here a chunk
+      // that nobody looked into; what is in memory may be read on, as it was verified.
+      let place = size < 1 << 20 ? 200_000 : 400_000
+      try change(path, at: 34 + place)
+      #expect(isRefused { _ = try read(blob, 1000, at: Int64(place)) })
+      #expect(try read(blob, 1000) == Array(bytes[..<1000]))
       #expect(try read(blob, 500, at: Int64(size - 500)) == Array(bytes[(size - 500)...]))
       // Opened anew, the index still knows.
-      #expect(isRefused { _ = try read(open(stored, vault), 1000, at: 200_000) })
+      #expect(isRefused { _ = try read(open(stored, vault), 1000, at: Int64(place)) })
       // And without an index the whole blob is refused.
       try setIndex(path, [])
       #expect(isRefused { _ = try read(open(stored, vault), 1000) })
@@ -168,6 +174,71 @@ import Testing
         #expect(
           try read(blob, 200_000, at: Int64(offset)) == Array(bytes[offset...].prefix(200_000)))
       }
+    }
+  }
+
+  /// Chunks of 256 KiB: what is read in order comes from memory once it was verified.
+  @Test func aChunkThatIsKeptIsWhatWasVerified() throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let bytes = Self.plaintext(Self.bigSize)
+      let stored = try store(bytes, as: "film", in: vault)
+      let path = place.path + "/" + stored.entry.text
+      let blob = try open(stored, vault)
+      #expect(try read(blob, 4096) == Array(bytes[..<4096]))
+      try change(path, at: 34 + 100_000)
+      // From memory, at any offset and length, and over its end into the next chunk.
+      for (offset, count) in [(99_000, 5000), (99_984, 32), (7, 1), (15, 17), (262_000, 300_000)] {
+        #expect(
+          try read(blob, count, at: Int64(offset)) == Array(bytes[offset..<(offset + count)]))
+      }
+      // Two chunks later it is gone from memory, and the disk's bytes are refused.
+      for offset in [600_000, 900_000] {
+        #expect(try read(blob, 100, at: Int64(offset)) == Array(bytes[offset...].prefix(100)))
+      }
+      #expect(isRefused { _ = try read(blob, 5000, at: 99_000) })
+      #expect(try read(blob, 5000, at: 132_000) == Array(bytes[132_000..<137_000]))
+    }
+  }
+
+  @Test func manyReadersOfABigBlobGetTheSame() throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let bytes = Self.plaintext(Self.bigSize)
+      let blob = try open(try store(bytes, as: "film", in: vault), vault)
+      let failures = Atomic<Int>(0)
+      DispatchQueue.concurrentPerform(iterations: 8) { reader in
+        for offset in stride(from: reader * 40_000, to: Self.bigSize, by: 131_072 * 3) {
+          let found = try? read(blob, 131_072, at: Int64(offset))
+          if found != Array(bytes[offset...].prefix(131_072)) {
+            failures.add(1, ordering: .relaxed)
+          }
+        }
+      }
+      #expect(failures.load(ordering: .relaxed) == 0)
+    }
+  }
+
+  @Test func blobsThatFindNoMemoryAreVerifiedAllTheSame() throws {
+    try TestVault.with(.plain) { place in
+      let vault = try place.open()
+      let small = Self.plaintext(20_000)
+      let big = Self.plaintext(Self.bigSize)
+      let photo = try store(small, as: "photo", in: vault)
+      let film = try store(big, as: "film", in: vault)
+      // What is there at most, held by others.
+      let held = (0..<8).map { _ in VerifiedCiphertext(byteCount: 8 << 20) }
+      #expect(held.contains { $0 == nil })
+      let blob = try open(film, vault)
+      for offset in [0, 1, 262_143, 300_000, 600_007] {
+        #expect(
+          try read(blob, 300_000, at: Int64(offset)) == Array(big[offset...].prefix(300_000)))
+      }
+      #expect(try read(open(photo, vault), 30_000) == small)
+      #expect(try read(open(photo, vault), 5, at: 4097) == Array(small[4097..<4102]))
+      try change(place.path + "/" + photo.entry.text, at: 34 + 10_000)
+      #expect(isRefused { _ = try read(open(photo, vault), 10) })
+      withExtendedLifetime(held) {}
     }
   }
 
