@@ -88,31 +88,15 @@ extension timespec {
 enum AttributeClass {
   /// `user.*`: the file system's own business.
   case stored
-  /// `security.*`, `trusted.*`: none is ever set.
-  case absent
-  /// `system.*`, which holds the access lists, and whatever else there may be.
+  /// `security.*`, `trusted.*`, `system.*`, which holds the access lists, and whatever else there
+  /// may be. EOPNOTSUPP, not ENODATA: from that `ls -l` learns not to ask for each file.
   case unsupported
 
   init(_ name: FileName) {
-    if name.hasPrefix("user.") {
-      self = .stored
-    } else if name.hasPrefix("security.") || name.hasPrefix("trusted.") {
-      self = .absent
-    } else {
-      self = .unsupported
-    }
+    self = name.hasPrefix("user.") ? .stored : .unsupported
   }
 
-  /// The answer to a question for, or the removal of, an attribute of this class.
-  func checkReadable() throws(FileSystemError) {
-    switch self {
-    case .stored: break
-    case .absent: throw FileSystemError(.noAttribute)
-    case .unsupported: throw FileSystemError(.notSupported)
-    }
-  }
-
-  func checkWritable() throws(FileSystemError) {
+  func checkStored() throws(FileSystemError) {
     if self != .stored { throw FileSystemError(.notSupported) }
   }
 }

@@ -10,8 +10,8 @@ extension Operations {
       let request = Request(raw)
       guard let info else { return request.reply(.invalidArgument) }
       do throws(FileSystemError) {
-        let handle = try request.fileSystem.openDirectory(node)
-        request.reply(directory: handle, &info.pointee)
+        let opened = try request.fileSystem.openDirectory(node)
+        request.reply(directory: opened, &info.pointee)
       } catch { request.reply(error) }
     }
     table.readdirplus = { raw, _, size, offset, info in
@@ -58,7 +58,7 @@ extension Operations {
       let request = Request(raw)
       let name = FileName(name)
       do throws(FileSystemError) {
-        try AttributeClass(name).checkReadable()
+        try AttributeClass(name).checkStored()
         let value = try request.fileSystem.extendedAttribute(node, name)
         request.reply(value: value, capacity: capacity)
       } catch { request.reply(error) }
@@ -74,7 +74,7 @@ extension Operations {
       let request = Request(raw)
       let name = FileName(name)
       do throws(FileSystemError) {
-        try AttributeClass(name).checkWritable()
+        try AttributeClass(name).checkStored()
         let value = Array(UnsafeRawBufferPointer(start: value, count: size))
         try request.fileSystem.setExtendedAttribute(node, name, value, flags: flags)
         request.reply()
@@ -84,7 +84,7 @@ extension Operations {
       let request = Request(raw)
       let name = FileName(name)
       do throws(FileSystemError) {
-        try AttributeClass(name).checkReadable()
+        try AttributeClass(name).checkStored()
         try request.fileSystem.removeExtendedAttribute(node, name)
         request.reply()
       } catch { request.reply(error) }

@@ -76,12 +76,13 @@ struct Request: ~Copyable {
     if fuse_reply_open(raw, &info) != 0 { fileSystem.release(opened.handle) }
   }
 
-  /// `handle` is a directory's.
-  consuming func reply(directory handle: UInt64, _ info: inout fuse_file_info) {
+  /// `opened` is a directory, whose listing the kernel may keep.
+  consuming func reply(directory opened: Opened, _ info: inout fuse_file_info) {
     let fileSystem = fileSystem
     let raw = release()
-    info.fh = handle
-    if fuse_reply_open(raw, &info) != 0 { fileSystem.releaseDirectory(handle) }
+    info.take(opened)
+    info.cache_readdir = 1
+    if fuse_reply_open(raw, &info) != 0 { fileSystem.releaseDirectory(opened.handle) }
   }
 
   consuming func reply(attributes: stat) {

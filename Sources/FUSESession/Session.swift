@@ -42,9 +42,9 @@ package final class Session: @unchecked Sendable {
   /// Set by `loop` before `phase` says so.
   private var loopThread = pthread_self()
 
-  /// Reads are answered by these at most; libfuse starts them when all others are busy. Four carry
-  /// the full load (measured), the rest wait in commits while others look around.
-  private static let greatestThreadCount: CUnsignedInt = 10
+  /// Requests are answered by these at most; libfuse starts them when all others are busy. Four carry
+  /// the full load; with ten, which take turns, small files cost a third more CPU (measured).
+  private static let greatestThreadCount: CUnsignedInt = 4
 
   /// "fuse_session_new".
   package init(_ fileSystem: FileSystem, _ options: Options) throws(Failure) {

@@ -7,6 +7,8 @@ import VaultStorage
 final class DirectoryHandle: Sendable {
   let inode: Inode
   let names = Mutex<[Name]?>(nil)
+  /// When `names` was read.
+  let read = Mutex<ContinuousClock.Instant?>(nil)
 
   struct Name {
     let name: FileName
@@ -32,17 +34,23 @@ package struct DirectoryEntry: Sendable {
 
 /// Reading directories.
 extension FileSystem {
-  package func openDirectory(_ node: NodeID) throws(FileSystemError) -> UInt64 {
+  package func openDirectory(_ node: NodeID) throws(FileSystemError) -> Opened {
     try checkOpenable()
     let inode = try asked(node)
-    guard inode.isDirectory else { throw .system(.notADirectory) }
+    guard let directory = inode.directory else { throw .system(.notADirectory) }
+    let listed = directory.listed.withLock { $0 }
+    let isFresh = listed.map { $0.duration(to: .now) < Self.listingValidity } ?? false
     return handles.withLock { handles in
       let number = handles.next
       handles.next += 1
       handles.directories[number] = DirectoryHandle(inode)
-      return number
+      return Opened(handle: number, keepsCache: isFresh, skipsFlush: true)
     }
   }
+
+  /// How long the kernel may list a directory from what it was told. Less than its entries are
+  /// valid, which come with a listing: a later one shall bring them anew.
+  private static let listingValidity = Duration.milliseconds(500)
 
   package func releaseDirectory(_ handle: UInt64) {
     handles.withLock { _ = $0.directories.removeValue(forKey: handle) }
@@ -72,8 +80,10 @@ extension FileSystem {
     if let known {
       names = known
     } else {
+      let now = ContinuousClock.now
       names = try snapshot(of: handle.inode)
       handle.names.withLock { $0 = names }
+      handle.read.withLock { $0 = offset == 0 ? now : nil }
     }
     guard offset >= 0 else { throw .system(.invalidArgument) }
     let (node, directory) = try opened(handle.inode)
@@ -99,6 +109,8 @@ extension FileSystem {
         return
       }
     }
+    // The kernel has it from its beginning to its end.
+    if let read = handle.read.withLock({ $0 }) { node.listed.withLock { $0 = read } }
   }
 
   private func snapshot(of inode: Inode) throws(FileSystemError) -> [DirectoryHandle.Name] {

@@ -239,6 +239,7 @@ extension FileSystem {
   func dropPending(_ inode: Inode, _ name: FileName, _ parent: Inode, _ node: DirectoryNode) {
     node.pending.withLock { $0[name] = nil }
     node.touched.withLock { $0 = .now }
+    node.listed.withLock { $0 = nil }
     inode.remove(name, in: parent)
   }
 

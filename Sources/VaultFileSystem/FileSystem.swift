@@ -37,7 +37,7 @@ package struct AttributeChanges: Sendable {
 
 package struct Opened: Sendable {
   package let handle: UInt64
-  /// The kernel's pages of this file are still right.
+  /// The kernel's pages of this file, or its listing of this directory, are still right.
   package let keepsCache: Bool
   /// Nothing can be dirty at close.
   package let skipsFlush: Bool

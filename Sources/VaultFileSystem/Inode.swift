@@ -104,6 +104,8 @@ final class DirectoryNode: Sendable {
   let pending = Mutex<[FileName: Inode]>([:])
   /// When a pending file came or went: the directory's times until the disk has them.
   let touched = Mutex<timespec?>(nil)
+  /// When the newest complete listing was read.
+  let listed = Mutex<ContinuousClock.Instant?>(nil)
   /// Made in this mount and not yet synchronized with its parent.
   let isFresh = Atomic<Bool>(false)
 

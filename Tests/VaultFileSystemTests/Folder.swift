@@ -99,7 +99,7 @@ final class Folder {
   }
 
   func names(_ path: String = "") throws -> [String] {
-    let handle = try fileSystem.openDirectory(try node(path))
+    let handle = try fileSystem.openDirectory(try node(path)).handle
     defer { fileSystem.releaseDirectory(handle) }
     var names: [String] = []
     try fileSystem.readDirectory(handle, from: 0, withAttributes: false) { entry in

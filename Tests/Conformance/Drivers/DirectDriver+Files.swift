@@ -60,8 +60,8 @@ extension DirectDriver {
     }
     return add(
       OpenNode(
-        node: node, number: try fileSystem.openDirectory(node), flags: flags, isDirectory: true,
-        skipsFlush: true, lookups: walk.takeLookups()))
+        node: node, number: try fileSystem.openDirectory(node).handle, flags: flags,
+        isDirectory: true, skipsFlush: true, lookups: walk.takeLookups()))
   }
 
   /// The open file, and its number in the file system.
