@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <spawn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -47,10 +49,17 @@ int pv_pipe2(int fds[2], int flags) { return pipe2(fds, flags); }
 int pv_mkostemp(char *template_path, int flags) { return mkostemp(template_path, flags); }
 
 int pv_link_descriptor(int fd, int directory, const char *path) {
-  // linkat(fd, "", ..., AT_EMPTY_PATH) would need CAP_DAC_READ_SEARCH; this way is open(2)'s own.
+  // The short way takes CAP_DAC_READ_SEARCH or Linux 6.10; without, ENOENT. The other one is open(2)'s own.
+  static atomic_bool must_go_by_proc;
+  if (!atomic_load_explicit(&must_go_by_proc, memory_order_relaxed)) {
+    if (linkat(fd, "", directory, path, AT_EMPTY_PATH) == 0) return 0;
+    if (errno != ENOENT) return -1;
+  }
   char from[32];
   snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
-  return linkat(AT_FDCWD, from, directory, path, AT_SYMLINK_FOLLOW);
+  if (linkat(AT_FDCWD, from, directory, path, AT_SYMLINK_FOLLOW) != 0) return -1;
+  atomic_store_explicit(&must_go_by_proc, true, memory_order_relaxed);
+  return 0;
 }
 
 ssize_t pv_getdents64(int fd, void *buffer, size_t size) {

@@ -1,7 +1,7 @@
 /// The standard library's pointer calls with the error's type kept: they rethrow `any Error`.
 extension Array where Element == UInt8 {
   @inline(__always)
-  package func withBytes<Result, Failure: Error>(
+  @inlinable package func withBytes<Result, Failure: Error>(
     _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     let result: Swift.Result<Result, Failure> = withUnsafeBytes { bytes in
@@ -11,7 +11,7 @@ extension Array where Element == UInt8 {
   }
 
   @inline(__always)
-  package mutating func withMutableBytes<Result, Failure: Error>(
+  @inlinable package mutating func withMutableBytes<Result, Failure: Error>(
     _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     let result: Swift.Result<Result, Failure> = withUnsafeMutableBytes { bytes in
@@ -23,7 +23,7 @@ extension Array where Element == UInt8 {
 
 /// The bytes of a plain value.
 @inline(__always)
-package func withBytes<Value, Result, Failure: Error>(
+@inlinable package func withBytes<Value, Result, Failure: Error>(
   of value: Value, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
 ) throws(Failure) -> Result {
   let result: Swift.Result<Result, Failure> = withUnsafeBytes(of: value) { bytes in

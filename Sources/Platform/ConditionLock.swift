@@ -1,10 +1,10 @@
-import Glibc
+package import Glibc
 
 /// A mutex with a condition: `Mutex` of the Synchronization module can't wait.
 package final class ConditionLock<State>: @unchecked Sendable {
-  private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-  private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-  private var state: State
+  @usableFromInline let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  @usableFromInline let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+  @usableFromInline var state: State
 
   package init(_ state: sending State) {
     self.state = state
@@ -25,7 +25,7 @@ package final class ConditionLock<State>: @unchecked Sendable {
 
   /// Runs `body` with the lock held and wakes every waiter behind it.
   @discardableResult
-  package func withLock<Result, Failure: Error>(
+  @inlinable package func withLock<Result, Failure: Error>(
     _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)
@@ -38,7 +38,7 @@ package final class ConditionLock<State>: @unchecked Sendable {
 
   /// Waits until `ready` holds, then runs `body`, all under the lock.
   @discardableResult
-  package func withLock<Result, Failure: Error>(
+  @inlinable package func withLock<Result, Failure: Error>(
     when ready: (State) -> Bool, _ body: (inout State) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_mutex_lock(mutex)
@@ -79,7 +79,7 @@ package final class ConditionLock<State>: @unchecked Sendable {
 
 /// Many readers or one writer; a waiting writer goes before new readers.
 package final class ReadWriteLock: @unchecked Sendable {
-  private let lock = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
+  @usableFromInline let lock = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
 
   package init() {
     var attributes = pthread_rwlockattr_t()
@@ -95,7 +95,7 @@ package final class ReadWriteLock: @unchecked Sendable {
     lock.deallocate()
   }
 
-  package func withShared<Result: ~Copyable, Failure: Error>(
+  @inlinable package func withShared<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_rwlock_rdlock(lock)
@@ -103,7 +103,7 @@ package final class ReadWriteLock: @unchecked Sendable {
     return try body()
   }
 
-  package func withExclusive<Result: ~Copyable, Failure: Error>(
+  @inlinable package func withExclusive<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     pthread_rwlock_wrlock(lock)

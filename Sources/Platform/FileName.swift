@@ -24,7 +24,7 @@ package struct FileName: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Calls `body` with the bytes and a NUL behind them.
-  package func withCString<Result, Failure: Error>(
+  @inlinable package func withCString<Result, Failure: Error>(
     _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try CStringBytes.with(bytes, body)
@@ -39,7 +39,7 @@ package enum CStringBytes {
     return UnsafeRawBufferPointer(start: pointer, count: count)
   }
 
-  package static func with<Result, Failure: Error>(
+  @inlinable package static func with<Result, Failure: Error>(
     _ bytes: [UInt8], _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     // Rethrowing through the closure as a value keeps the error's type.

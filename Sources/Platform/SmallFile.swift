@@ -78,16 +78,22 @@ package enum SmallFile {
 }
 
 extension Syscalls {
-  /// rename with RENAME_NOREPLACE, also where the file system doesn't know that flag.
   package static func renameToNewName(
     _ old: FileName, to new: FileName, in directory: CInt
   ) throws(Errno) {
+    try renameToNewName(old, in: directory, to: new, in: directory)
+  }
+
+  /// rename with RENAME_NOREPLACE, also where the file system doesn't know that flag.
+  package static func renameToNewName(
+    _ old: FileName, in oldDirectory: CInt, to new: FileName, in newDirectory: CInt
+  ) throws(Errno) {
     do throws(Errno) {
-      try rename(old, in: directory, to: new, in: directory, flags: .noReplace)
+      try rename(old, in: oldDirectory, to: new, in: newDirectory, flags: .noReplace)
     } catch {
       guard error == .invalidArgument || error == .noSystemCall else { throw error }
-      if try exists(new, in: directory) { throw .exists }
-      try rename(old, in: directory, to: new, in: directory)
+      if try exists(new, in: newDirectory) { throw .exists }
+      try rename(old, in: oldDirectory, to: new, in: newDirectory)
     }
   }
 

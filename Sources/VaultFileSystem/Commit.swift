@@ -98,7 +98,7 @@ extension FileSystem {
     // nil until the vault was searched for links beside the known ones.
     var scanned: [Link]?
     while true {
-      let links = inode.state.withLock { $0.links }
+      let links = Array(inode.state.withLock { $0.links })
       if links.isEmpty { break }
       // The bytes go to the disk without a lock on the directory.
       if file.meta.withLock({ $0.pending == nil }) {

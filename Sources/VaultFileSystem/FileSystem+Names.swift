@@ -305,10 +305,11 @@ extension FileSystem {
       throw .system(.directoryNotEmpty)
     }
     // Its attributes live on in the open directory, for who has it open or works in it.
-    if let inode { _ = try opened(inode) }
+    let kept: VaultDirectory? = if let inode { try opened(inode).1 } else { nil }
     try storing { () throws(StorageError) in try directory.removeDirectory(found.stored) }
     if let inode {
       inode.remove(name, in: parent)
+      if let kept { inode.directory?.keep(kept) }
       table.rekey(inode, to: nil)
     }
   }

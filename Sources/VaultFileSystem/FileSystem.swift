@@ -83,11 +83,25 @@ package final class FileSystem: Sendable {
     device = status?.st_dev ?? 0
     root = table.insert(
       kind: S_IFDIR, number: UInt64(status?.st_ino ?? 1), key: status.map(BackingKey.init),
-      directory: DirectoryNode(vault.root))
+      directory: DirectoryNode(vault.root, among: table.openDirectories))
     noteUse()
   }
 
   package func attach(_ cache: any KernelCache) { self.cache.withLock { $0 = cache } }
+
+  /// What is known of a file takes memory here and in the kernel; above this many, the kernel is
+  /// asked to forget those that were not looked up for longest.
+  private static let knownLimit = 50_000
+
+  private func thinOut() {
+    let inodes = table.leastUsed(above: Self.knownLimit)
+    guard !inodes.isEmpty, let cache = cache.withLock({ $0 }) else { return }
+    for inode in inodes {
+      for link in inode.state.withLock({ $0.links }) {
+        cache.invalidate(entry: link.name, in: link.parent.nodeID)
+      }
+    }
+  }
 
   func invalidatePages(of inode: Inode) {
     cache.withLock { $0 }?.invalidate(node: inode.nodeID)
@@ -142,6 +156,7 @@ package final class FileSystem: Sendable {
     _ status: stat, _ link: Link, _ directory: VaultDirectory
   ) throws(FileSystemError) -> Entry {
     let inode = table.findOrInsert(status)
+    thinOut()
     inode.add(link, isOnlyOne: status.st_nlink == 1 || inode.isDirectory)
     return try entry(inode) { () throws(FileSystemError) in
       complete(status, inode, link.stored, directory)

@@ -10,9 +10,13 @@ struct BackingKey: Hashable {
   let device: UInt64
   let inode: UInt64
 
+  init(device: UInt64, inode: UInt64) {
+    self.device = device
+    self.inode = inode
+  }
+
   init(_ status: stat) {
-    device = UInt64(status.st_dev)
-    inode = UInt64(status.st_ino)
+    self.init(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
   }
 }
 
@@ -39,7 +43,7 @@ final class Inode: Sendable {
 
   struct State {
     /// The names known so far; none for the root and for what was removed while in use.
-    var links: [Link] = []
+    var links = Links()
     /// nil until the first commit of a new file.
     var key: BackingKey?
     /// While a handle is open or writes are uncommitted.
@@ -90,6 +94,32 @@ final class Inode: Sendable {
   }
 }
 
+/// The names of one inode, mostly one, which takes no memory of its own.
+struct Links: RandomAccessCollection, ExpressibleByArrayLiteral {
+  private var only: Link?
+  private var others: [Link] = []
+
+  init(arrayLiteral links: Link...) { for link in links { append(link) } }
+
+  var startIndex: Int { 0 }
+  var endIndex: Int { (only == nil ? 0 : 1) + others.count }
+
+  subscript(position: Int) -> Link {
+    if position == 0, let only { return only }
+    return others[position - 1]
+  }
+
+  mutating func append(_ link: Link) {
+    if only == nil { only = link } else { others.append(link) }
+  }
+
+  mutating func removeAll(where isRemoved: (Link) -> Bool) {
+    others.removeAll(where: isRemoved)
+    guard let first = only, isRemoved(first) else { return }
+    only = others.isEmpty ? nil : others.removeFirst()
+  }
+}
+
 extension Link {
   func isSame(_ other: Link) -> Bool { parent === other.parent && name == other.name }
 }
@@ -110,20 +140,58 @@ final class DirectoryNode: Sendable {
   let isFresh = Atomic<Bool>(false)
 
   private let opened: Mutex<VaultDirectory?>
+  private let siblings: OpenDirectories
 
-  init(_ opened: VaultDirectory?) { self.opened = Mutex(opened) }
+  init(_ opened: VaultDirectory?, among siblings: OpenDirectories) {
+    self.opened = Mutex(opened)
+    self.siblings = siblings
+  }
 
-  /// The open directory; opened when first needed.
+  /// The open directory; opened when it is needed.
   func vaultDirectory(of inode: Inode) throws(FileSystemError) -> VaultDirectory {
     if let known = opened.withLock({ $0 }) { return known }
     guard let link = inode.state.withLock({ $0.links.first }) else { throw .system(.stale) }
     guard let parentNode = link.parent.directory else { throw .system(.notADirectory) }
     let parent = try parentNode.vaultDirectory(of: link.parent)
     let found = try storing { () throws(StorageError) in try parent.open(child: link.stored) }
-    return opened.withLock { known in
-      if let known { return known }
+    let (directory, isNew) = opened.withLock { known in
+      if let known { return (known, false) }
       known = found
-      return found
+      return (found, true)
     }
+    if isNew { siblings.add(inode) }
+    return directory
+  }
+
+  /// For a directory without a name, which nobody could open again.
+  func keep(_ directory: VaultDirectory) { opened.withLock { $0 = directory } }
+
+  /// Gives the descriptor back, if it can be opened again. Whoever is using it goes on.
+  func close(_ inode: Inode) {
+    opened.withLock { opened in
+      if inode.state.withLock({ !$0.links.isEmpty }) { opened = nil }
+    }
+  }
+}
+
+/// The directories that are open, of which there are to be few, however many are known: each takes
+/// a descriptor, and memory for its names' cipher.
+final class OpenDirectories: Sendable {
+  private struct Opened {
+    weak var inode: Inode?
+  }
+
+  /// The oldest first.
+  private let opened = Mutex<[Opened]>([])
+
+  /// Below the least limit of descriptors that systems have, 1,024.
+  static let limit = 512
+
+  func add(_ inode: Inode) {
+    let oldest = opened.withLock { opened in
+      opened.append(Opened(inode: inode))
+      return opened.count > Self.limit ? opened.removeFirst().inode : nil
+    }
+    if let oldest { oldest.directory?.close(oldest) }
   }
 }

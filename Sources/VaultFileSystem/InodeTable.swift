@@ -7,10 +7,12 @@ import VaultStorage
 ///
 /// Locks: its own, innermost of all but an inode's.
 final class InodeTable: Sendable {
-  private struct Known {
-    let inode: Inode
+  private struct Slot {
+    var inode: Inode?
     /// What the kernel will give back with FORGET.
-    var lookupCount: UInt64
+    var lookupCount: UInt64 = 0
+    /// Looked up since `leastUsed` came by.
+    var isRecent = false
   }
 
   /// A directory that the kernel forgot while links of open files still lead through it: looked
@@ -18,32 +20,71 @@ final class InodeTable: Sendable {
   private struct Resting {
     weak var inode: Inode?
     let number: UInt64
+    /// Its own until it is forgotten altogether, since its node's ID names it.
+    let slot: Int
   }
 
   private struct State {
-    var known: [NodeID: Known] = [:]
+    /// By the lower half of a node's ID. There is none that ends in 0, and the root is 1.
+    var slots = [Slot()]
+    var freeSlots: [UInt32] = []
+    /// The upper half of the next node's ID: an ID is not used twice.
+    var nextSerial: UInt64 = 0
+    var byKey = KeyIndex()
     var resting: [BackingKey: Resting] = [:]
     /// The size of `resting` at which those that are gone are swept out.
     var restingLimit = Self.leastRestingLimit
     static let leastRestingLimit = 64
-    var byKey: [BackingKey: NodeID] = [:]
-    /// The `st_ino` in use: the backing disk gives a number again as soon as a commit freed it.
-    var numbers: Set<UInt64> = []
-    var nextID: NodeID = Inode.rootID
+    /// The `st_ino` in use that aren't their stored file's own number: the backing disk gives a
+    /// number again as soon as a commit freed it.
+    var displacedNumbers: Set<UInt64> = []
     var nextNumber: UInt64 = 1 << 63
+    /// Where `leastUsed` goes on.
+    var hand = 0
+
+    var count: Int { slots.count - 1 - freeSlots.count - resting.count }
+
+    mutating func giveBack(slot: Int, number: UInt64) {
+      freeSlots.append(UInt32(slot))
+      displacedNumbers.remove(number)
+    }
+
+    func slot(of node: NodeID) -> Int? {
+      let slot = Int(node & 0xFFFF_FFFF)
+      guard slot < slots.count, slots[slot].inode?.nodeID == node else { return nil }
+      return slot
+    }
+  }
+
+  /// Slots by stored file. Nearly all are on the vault's own disk, so that their inode number is
+  /// enough.
+  private struct KeyIndex {
+    var device: UInt64?
+    private var here: [UInt64: UInt32] = [:]
+    private var elsewhere: [BackingKey: UInt32] = [:]
+
+    subscript(key: BackingKey) -> Int? {
+      get { (key.device == device ? here[key.inode] : elsewhere[key]).map { Int($0) } }
+      set {
+        let slot = newValue.map { UInt32($0) }
+        if key.device == device { here[key.inode] = slot } else { elsewhere[key] = slot }
+      }
+    }
   }
 
   private let state = Mutex(State())
+  let openDirectories = OpenDirectories()
 
   /// Throws ESTALE for what was forgotten.
   func inode(_ node: NodeID) throws(FileSystemError) -> Inode {
-    guard let inode = state.withLock({ $0.known[node]?.inode }) else { throw .system(.stale) }
+    let inode = state.withLock { state in state.slot(of: node).flatMap { state.slots[$0].inode } }
+    guard let inode else { throw .system(.stale) }
     return inode
   }
 
-  var all: [Inode] { state.withLock { $0.known.values.map(\.inode) } }
+  var all: [Inode] { state.withLock { $0.slots.compactMap(\.inode) } }
 
-  var lookupTotal: UInt64 { state.withLock { $0.known.values.reduce(0) { $0 + $1.lookupCount } } }
+  var lookupTotal: UInt64 { state.withLock { $0.slots.reduce(0) { $0 + $1.lookupCount } } }
 
   /// Makes the inode of a new node, counted once. `number` is what the disk calls it.
   func insert(
@@ -59,30 +100,33 @@ final class InodeTable: Sendable {
     let key = BackingKey(status)
     let kind = status.st_mode & S_IFMT
     return state.withLock { state in
-      if let node = state.byKey[key], let known = state.known[node], known.inode.kind == kind {
-        state.known[node]?.lookupCount += 1
-        return known.inode
+      if let slot = state.byKey[key], let inode = state.slots[slot].inode, inode.kind == kind {
+        state.slots[slot].lookupCount += 1
+        state.slots[slot].isRecent = true
+        return inode
       }
       if kind == S_IFDIR, let inode = Self.wake(&state, key) { return inode }
       return Self.insert(
         &state, kind: kind, number: UInt64(status.st_ino), key: key,
-        directory: kind == S_IFDIR ? DirectoryNode(nil) : nil)
+        directory: kind == S_IFDIR ? DirectoryNode(nil, among: openDirectories) : nil)
     }
   }
 
   func find(_ key: BackingKey) -> Inode? {
-    state.withLock { state in state.byKey[key].flatMap { state.known[$0]?.inode } }
+    state.withLock { state in state.byKey[key].flatMap { state.slots[$0].inode } }
   }
 
   func retain(_ inode: Inode) {
-    state.withLock { state in state.known[inode.nodeID]?.lookupCount += 1 }
+    state.withLock { state in
+      if let slot = state.slot(of: inode.nodeID) { state.slots[slot].lookupCount += 1 }
+    }
   }
 
   /// Takes `count` lookups back; at none the inode goes, unless a handle holds it.
   func forget(_ node: NodeID, count: UInt64) {
     state.withLock { state in
-      guard let known = state.known[node] else { return }
-      state.known[node]?.lookupCount = known.lookupCount - min(count, known.lookupCount)
+      guard let slot = state.slot(of: node) else { return }
+      state.slots[slot].lookupCount -= min(count, state.slots[slot].lookupCount)
       Self.dropIfUnused(&state, node)
     }
   }
@@ -96,73 +140,127 @@ final class InodeTable: Sendable {
   @discardableResult
   func rekey(_ inode: Inode, to key: BackingKey?) -> Bool {
     state.withLock { state in
-      if let key, let owner = state.byKey[key], owner != inode.nodeID { return false }
+      let slot = state.slot(of: inode.nodeID)
+      if let key, let owner = state.byKey[key], owner != slot { return false }
       let old = inode.state.withLock { inodeState in
         let old = inodeState.key
         inodeState.key = key
         return old
       }
-      if let old, state.byKey[old] == inode.nodeID { state.byKey[old] = nil }
-      if let key, state.known[inode.nodeID] != nil { state.byKey[key] = inode.nodeID }
+      if let old, let slot, state.byKey[old] == slot { state.byKey[old] = nil }
+      guard let slot else { return true }
+      if let key { state.byKey[key] = slot }
+      if Self.isDisplaced(inode.number, key, state) {
+        state.displacedNumbers.insert(inode.number)
+      } else {
+        state.displacedNumbers.remove(inode.number)
+      }
       return true
     }
   }
 
+  // MARK: Crowds
+
+  /// Some files that nobody looked up lately, when more nodes than `limit` are known: the kernel
+  /// shall forget their names. Not directories, where programs may be, nor what is open.
+  func leastUsed(above limit: Int) -> [Inode] {
+    state.withLock { state in
+      var found: [Inode] = []
+      for _ in 0..<Self.sweepCount where state.count > limit && found.count < Self.foundCount {
+        state.hand = state.hand + 1 < state.slots.count ? state.hand + 1 : 1
+        let slot = state.slots[state.hand]
+        state.slots[state.hand].isRecent = false
+        guard let inode = slot.inode, !slot.isRecent, inode.directory == nil,
+          inode.state.withLock({ $0.file == nil })
+        else { continue }
+        found.append(inode)
+      }
+      return found
+    }
+  }
+
+  /// Called once for each new node, so two are enough to come back from any number.
+  private static let foundCount = 2
+  private static let sweepCount = 16
+
+  // MARK: Slots
+
   private static func insert(
     _ state: inout State, kind: mode_t, number: UInt64, key: BackingKey?, directory: DirectoryNode?
   ) -> Inode {
-    let node = state.nextID
-    state.nextID += 1
+    if state.byKey.device == nil { state.byKey.device = key?.device }
     var shown = number
-    if !state.numbers.insert(shown).inserted {
+    if isTaken(number, state) {
       shown = state.nextNumber
       state.nextNumber += 1
-      state.numbers.insert(shown)
     }
+    if isDisplaced(shown, key, state) { state.displacedNumbers.insert(shown) }
+    let slot: Int
+    if let free = state.freeSlots.popLast() {
+      slot = Int(free)
+    } else {
+      slot = state.slots.count
+      state.slots.append(Slot())
+    }
+    let node = state.nextSerial << 32 | UInt64(slot)
+    state.nextSerial += 1
     let inode = Inode(
       nodeID: node, kind: kind, number: shown, key: key, directory: directory)
-    state.known[node] = Known(inode: inode, lookupCount: 1)
-    if let key { state.byKey[key] = node }
+    state.slots[slot] = Slot(inode: inode, lookupCount: 1)
+    if let key { state.byKey[key] = slot }
     return inode
   }
 
+  /// Somebody shows this `st_ino`.
+  private static func isTaken(_ number: UInt64, _ state: State) -> Bool {
+    if state.displacedNumbers.contains(number) { return true }
+    guard let device = state.byKey.device else { return false }
+    let own = BackingKey(device: device, inode: number)
+    return state.byKey[own] != nil || state.resting[own] != nil
+  }
+
+  private static func isDisplaced(_ number: UInt64, _ key: BackingKey?, _ state: State) -> Bool {
+    key?.inode != number || key?.device != state.byKey.device
+  }
+
   private static func dropIfUnused(_ state: inout State, _ node: NodeID) {
-    guard let known = state.known[node], known.lookupCount == 0, node != Inode.rootID else {
-      return
-    }
-    let inode = known.inode
+    guard let slot = state.slot(of: node), state.slots[slot].lookupCount == 0,
+      node != Inode.rootID, let inode = state.slots[slot].inode
+    else { return }
     let (isHeld, key) = inode.state.withLock { ($0.file != nil, $0.key) }
     // New files in it hold a directory, too.
     let hasNewFiles = inode.directory?.pending.withLock { !$0.isEmpty } ?? false
     if isHeld || hasNewFiles { return }
-    state.known[node] = nil
-    if let key, state.byKey[key] == node {
+    state.slots[slot] = Slot()
+    if let key, state.byKey[key] == slot {
       state.byKey[key] = nil
-      if inode.isDirectory { return rest(&state, inode, key) }
+      if inode.isDirectory {
+        sweepResting(&state)
+        state.resting[key] = Resting(inode: inode, number: inode.number, slot: slot)
+        return
+      }
     }
-    state.numbers.remove(inode.number)
+    state.giveBack(slot: slot, number: inode.number)
   }
 
-  private static func rest(_ state: inout State, _ inode: Inode, _ key: BackingKey) {
-    if state.resting.count >= state.restingLimit {
-      for (key, resting) in state.resting where resting.inode == nil {
-        state.resting[key] = nil
-        state.numbers.remove(resting.number)
-      }
-      state.restingLimit = max(State.leastRestingLimit, 2 * state.resting.count)
+  private static func sweepResting(_ state: inout State) {
+    guard state.resting.count >= state.restingLimit else { return }
+    for (key, resting) in state.resting where resting.inode == nil {
+      state.resting[key] = nil
+      state.giveBack(slot: resting.slot, number: resting.number)
     }
-    state.resting[key] = Resting(inode: inode, number: inode.number)
+    state.restingLimit = max(State.leastRestingLimit, 2 * state.resting.count)
   }
 
   /// The resting directory `key`, known and counted once again; nil when there is none.
   private static func wake(_ state: inout State, _ key: BackingKey) -> Inode? {
     guard let resting = state.resting.removeValue(forKey: key) else { return nil }
     guard let inode = resting.inode else {
-      state.numbers.remove(resting.number)
+      state.giveBack(slot: resting.slot, number: resting.number)
       return nil
     }
-    state.known[inode.nodeID] = Known(inode: inode, lookupCount: 1)
-    state.byKey[key] = inode.nodeID
+    state.slots[resting.slot] = Slot(inode: inode, lookupCount: 1)
+    state.byKey[key] = resting.slot
     return inode
   }
 }

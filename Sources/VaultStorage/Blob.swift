@@ -3,24 +3,21 @@ package import Platform
 package import SecuredData
 import Synchronization
 
-/// What tells one version of a stored file from another.
+/// What tells one version of a stored file from another: a hash, keyed by the process, of the
+/// file's number, size and times. Small, since each file that is known has up to three.
 package struct BlobIdentity: Hashable, Sendable {
-  package let device: UInt64
-  package let inode: UInt64
-  package let size: Int64
-  private let modifiedSeconds: Int
-  private let modifiedNanoseconds: Int
-  private let changedSeconds: Int
-  private let changedNanoseconds: Int
+  private let digest: Int
 
   package init(_ status: stat) {
-    device = UInt64(status.st_dev)
-    inode = UInt64(status.st_ino)
-    size = Int64(status.st_size)
-    modifiedSeconds = status.st_mtim.tv_sec
-    modifiedNanoseconds = status.st_mtim.tv_nsec
-    changedSeconds = status.st_ctim.tv_sec
-    changedNanoseconds = status.st_ctim.tv_nsec
+    var hasher = Hasher()
+    hasher.combine(status.st_dev)
+    hasher.combine(status.st_ino)
+    hasher.combine(status.st_size)
+    for time in [status.st_mtim, status.st_ctim] {
+      hasher.combine(time.tv_sec)
+      hasher.combine(time.tv_nsec)
+    }
+    digest = hasher.finalize()
   }
 }
 

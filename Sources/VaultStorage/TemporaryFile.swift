@@ -45,10 +45,9 @@ package final class TemporaryFile: Sendable {
         try Syscalls.link(name, in: directory.fd.rawValue, as: stored, in: target.fd.rawValue)
       } catch {
         // A disk without hard links. It can't have asked for a second name.
-        guard [.notPermitted, .notSupported, .noSystemCall].contains(error),
-          directory === target
-        else { throw error }
-        try Syscalls.renameToNewName(name, to: stored, in: directory.fd.rawValue)
+        guard [.notPermitted, .notSupported, .noSystemCall].contains(error) else { throw error }
+        try Syscalls.renameToNewName(
+          name, in: directory.fd.rawValue, to: stored, in: target.fd.rawValue)
         self.name.withLock { $0 = nil }
       }
     } catch { throw .system(error) }

@@ -17,6 +17,8 @@ package final class VaultDirectory: Sendable {
     /// Entries whose names can't be computed from what they show as: conflict copies. nil until
     /// they are first looked for.
     var irregular: [FileName: StoredName]?
+    /// The name asked for last: a new file's is looked up before it is made.
+    var lastSpelt: (name: FileName, spelling: NameCodec.Spelling)?
     /// `directory.id` is on the disk.
     var hasDurableID = false
   }
@@ -39,7 +41,14 @@ package final class VaultDirectory: Sendable {
   package func storedName(
     _ name: FileName, kind: EntryKind
   ) throws(StorageError) -> StoredName {
-    try codec.stored(codec.spelling(name), kind: kind)
+    try codec.stored(spelling(name), kind: kind)
+  }
+
+  private func spelling(_ name: FileName) throws(StorageError) -> NameCodec.Spelling {
+    if let last = state.withLock({ $0.lastSpelt }), last.name == name { return last.spelling }
+    let spelling = try codec.spelling(name)
+    state.withLock { $0.lastSpelt = (name, spelling) }
+    return spelling
   }
 
   /// The entry that shows as `name`; nil when there is none. One fstatat(2) for a blob, two for
@@ -47,7 +56,7 @@ package final class VaultDirectory: Sendable {
   package func find(
     _ name: FileName
   ) throws(StorageError) -> (stored: StoredName, kind: EntryKind, status: stat)? {
-    let spelling = try codec.spelling(name)
+    let spelling = try spelling(name)
     if let found = try find(spelling, .blob) { return found }
     if let found = try find(spelling, .other) { return found }
     return try findIrregular(name)

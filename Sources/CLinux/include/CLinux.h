@@ -23,7 +23,7 @@ int pv_sync_file_range_write(int fd, long offset, long length);
 int pv_syncfs(int fd);
 int pv_pipe2(int fds[_Nonnull 2], int flags);
 int pv_mkostemp(char *_Nonnull template_path, int flags);
-/// Links the open file `fd`, which may have no name, by way of /proc/self/fd.
+/// Links the open file `fd`, which may have no name.
 int pv_link_descriptor(int fd, int directory, const char *_Nonnull path);
 /// The raw system call: bytes of `struct linux_dirent64`, 0 at the end, -1 and errno on failure.
 ptrdiff_t pv_getdents64(int fd, void *_Nonnull buffer, size_t size);
