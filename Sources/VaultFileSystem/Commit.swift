@@ -5,15 +5,18 @@ import VaultStorage
 
 /// From written bytes to a new version under the file's names.
 extension FileSystem {
-  /// Commits what is dirty. With `durable`, blob and names are on the disk on return.
+  /// Commits what is dirty. With `durable`, blob and names are on the disk on return. With
+  /// `unlessWritten`, does nothing while somebody has the file open for writing.
   ///
   /// On failure the old version stays under the file's names and what was written stays in the
   /// open file, to be tried again, unless the disk refused it while it was streamed.
   func commit(
-    _ file: OpenFile, durable: Bool
+    _ file: OpenFile, durable: Bool, unlessWritten: Bool = false
   ) throws(FileSystemError) {
     let inode = file.inode
     try file.content.withExclusive { content throws(FileSystemError) in
+      // Asked under the lock: who opens the file from here on waits to write or to empty it.
+      if unlessWritten, hasWriters(file) { return }
       if let failure = content.failure { throw failure }
       let (links, key) = inode.state.withLock { ($0.links, $0.key) }
       // A removed file has nobody to be stored for.

@@ -319,7 +319,7 @@ extension FileSystem {
     let file = found.file
     // A file may be made by an open for reading only.
     if file.meta.withLock({ $0.isDirty }), !hasWriters(file) {
-      do throws(FileSystemError) { try commitAtEnd(file) } catch {
+      do throws(FileSystemError) { try commitAtLastClose(file) } catch {
         Log.error(
           "'\(file.inode.displayPath)' was not stored: \(error.errno); "
             + "the version before, if any, is unchanged")

@@ -41,6 +41,13 @@ extension FileSystem {
     if try !keepInterrupted(file) { try commit(file, durable: false) }
   }
 
+  /// What the last writer's close left to do. The kernel tells of it while the file may be opened
+  /// anew already: who writes then commits, and what he writes is no part that was interrupted.
+  func commitAtLastClose(_ file: OpenFile) throws(FileSystemError) {
+    if phase.load(ordering: .relaxed) == .closed { return try commitAtEnd(file) }
+    try commit(file, durable: false, unlessWritten: true)
+  }
+
   private func put(
     _ written: WrittenBlob, as name: FileName, _ link: Link, _ file: OpenFile
   ) throws(FileSystemError) {

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Platform
+import Synchronization
 import Testing
 import VaultFileSystem
 import VaultStorage
@@ -185,6 +186,35 @@ import VaultStorage
     #expect(first[18..<34] != second[18..<34])
     try folder.remount()
     #expect(try folder.contents("photo") == pattern(100_000) + pattern(1000, seed: 2))
+  }
+
+  private final class Turn: Sendable {
+    let number = Atomic<Int>(0)
+  }
+
+  /// The kernel tells of a last close later; a program may have opened the file again by then.
+  @Test func aFileOpenedAgainWhileItIsClosedKeepsWhatIsWritten() throws {
+    let folder = try Folder()
+    let bytes = pattern(20_000)
+    for _ in 0..<400 {
+      let first = try folder.create("photo", flags: O_RDWR | O_TRUNC)
+      try folder.fileSystem.flush(first)
+      let turn = Turn()
+      let fileSystem = folder.fileSystem
+      let closing = Thread {
+        turn.number.store(1, ordering: .releasing)
+        fileSystem.release(first)
+        turn.number.store(2, ordering: .releasing)
+      }
+      closing.start()
+      while turn.number.load(ordering: .acquiring) == 0 {}
+      let second = try folder.open("photo", flags: O_WRONLY | O_TRUNC)
+      try folder.write(second, bytes)
+      try folder.close(second)
+      while turn.number.load(ordering: .acquiring) != 2 { sched_yield() }
+      #expect(try folder.contents("photo") == bytes)
+      try folder.unlink("photo")
+    }
   }
 }
 
