@@ -200,7 +200,13 @@ extension FileSystem {
     try put(written, [link], replacing: shadowed?.kind == .blob)
     guard let shadowed, shadowed.kind == .other else { return }
     try calling { () throws(Errno) in
-      try Syscalls.unlink(shadowed.stored.entry, in: directory.fd.rawValue)
+      do throws(Errno) {
+        try Syscalls.unlink(shadowed.stored.entry, in: directory.fd.rawValue)
+      } catch {
+        // Two that show under one name would be worse than the error.
+        try? Syscalls.unlink(link.stored.entry, in: directory.fd.rawValue)
+        throw error
+      }
     }
   }
 

@@ -156,34 +156,22 @@ extension FileSystem {
       return stored
     }
     let loser = replaced.flatMap { table.find(BackingKey($0.status)) }
-    if let replaced {
-      if replaced.isDirectory {
-        try removeStoredDirectory(new.name, replaced, new.inode, new.directory)
-        // It took the companion with it.
-        try storing { () throws(StorageError) in
-          try new.directory.prepareCompanion(stored, for: new.name)
-        }
-      } else if let loser {
-        keepForHandles(loser, replaced, new.directory)
-      }
+    if let loser, let replaced, !replaced.isDirectory {
+      keepForHandles(loser, replaced, new.directory)
     }
     do throws(FileSystemError) {
-      try calling { () throws(Errno) in
-        try Syscalls.rename(
-          source.stored.entry, in: old.directory.fd.rawValue, to: stored.entry,
-          in: new.directory.fd.rawValue)
+      if let replaced, replaced.isDirectory {
+        try putOver(emptyDirectory: replaced, source, old, new, stored)
+      } else {
+        try calling { () throws(Errno) in
+          try Self.put(source, from: old, over: replaced, of: new, as: stored)
+        }
       }
     } catch {
       new.directory.removeCompanion(stored)
       throw error
     }
     if let replaced, !replaced.isDirectory {
-      if replaced.stored.entry != stored.entry {
-        // A photo over a link or the like: those are stored under another form of the name.
-        try calling { () throws(Errno) in
-          try Syscalls.unlink(replaced.stored.entry, in: new.directory.fd.rawValue)
-        }
-      }
       if replaced.stored.companion != stored.companion {
         new.directory.removeCompanion(replaced.stored)
       }
@@ -194,6 +182,63 @@ extension FileSystem {
     }
     noteMoved(source, old, new, stored)
     return .nothing
+  }
+
+  /// The step on the disk. A photo over a link or the like takes two, for those are stored under
+  /// another form of the name: where the second fails the first is undone.
+  private static func put(
+    _ source: Found, from old: Side, over replaced: Found?, of new: Side, as stored: StoredName
+  ) throws(Errno) {
+    let (oldDirectory, newDirectory) = (old.directory.fd.rawValue, new.directory.fd.rawValue)
+    try Syscalls.rename(
+      source.stored.entry, in: oldDirectory, to: stored.entry, in: newDirectory)
+    guard let replaced, replaced.stored.entry != stored.entry else { return }
+    do throws(Errno) { try Syscalls.unlink(replaced.stored.entry, in: newDirectory) } catch {
+      try? Syscalls.rename(
+        stored.entry, in: newDirectory, to: source.stored.entry, in: oldDirectory,
+        flags: .noReplace)
+      throw error
+    }
+  }
+
+  /// rename(2) itself would find `directory.id` in the empty one. So the two change places, and the
+  /// empty one goes from its new place.
+  private func putOver(
+    emptyDirectory replaced: Found, _ source: Found, _ old: Side, _ new: Side,
+    _ stored: StoredName
+  ) throws(FileSystemError) {
+    func swap() throws(Errno) {
+      try Syscalls.rename(
+        source.stored.entry, in: old.directory.fd.rawValue, to: stored.entry,
+        in: new.directory.fd.rawValue, flags: .exchange)
+    }
+    let canSwap = replaced.stored.entry == stored.entry
+    // Opened by name, which is soon another directory's.
+    if let loser = table.find(BackingKey(replaced.status)) { _ = try opened(loser) }
+    do throws(Errno) {
+      guard canSwap else { throw .notSupported }
+      try swap()
+    } catch {
+      guard [.notSupported, .invalidArgument, .noSystemCall].contains(error) else {
+        throw .system(error)
+      }
+      // A disk that can't exchange: for a moment there is neither.
+      try removeStoredDirectory(new.name, replaced, new.inode, new.directory)
+      // It took the companion with it.
+      try storing { () throws(StorageError) in
+        try new.directory.prepareCompanion(stored, for: new.name)
+      }
+      return try calling { () throws(Errno) in
+        try Self.put(source, from: old, over: nil, of: new, as: stored)
+      }
+    }
+    let moved = Found(stored: source.stored, kind: replaced.kind, status: replaced.status)
+    do throws(FileSystemError) {
+      try removeStoredDirectory(new.name, moved, new.inode, old.directory)
+    } catch {
+      try? swap()
+      throw error
+    }
   }
 
   private func exchange(
@@ -218,9 +263,16 @@ extension FileSystem {
         try Syscalls.rename(
           source.stored.entry, in: oldDirectory, to: newStored.entry, in: newDirectory,
           flags: .noReplace)
-        try Syscalls.rename(
-          target.stored.entry, in: newDirectory, to: oldStored.entry, in: oldDirectory,
-          flags: .noReplace)
+        do throws(Errno) {
+          try Syscalls.rename(
+            target.stored.entry, in: newDirectory, to: oldStored.entry, in: oldDirectory,
+            flags: .noReplace)
+        } catch {
+          try? Syscalls.rename(
+            newStored.entry, in: newDirectory, to: source.stored.entry, in: oldDirectory,
+            flags: .noReplace)
+          throw error
+        }
       }
     }
     let sourceInode = table.find(BackingKey(source.status))
@@ -239,6 +291,7 @@ extension FileSystem {
 
   private func noteMoved(_ source: Found, to new: Side, _ stored: StoredName, _ inode: Inode?) {
     guard let inode else { return }
+    inode.directory?.isFresh.store(true, ordering: .relaxed)
     let link = new.link(stored)
     inode.add(link, isOnlyOne: source.isDirectory || source.status.st_nlink == 1)
     keepCache(of: inode, from: source.status, link, new.directory)
