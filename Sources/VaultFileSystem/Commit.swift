@@ -37,7 +37,7 @@ extension FileSystem {
     for link in inode.state.withLock({ $0.links }) { try synchronize(directory: link.parent) }
   }
 
-  /// Makes a directory durable, and the ones above it that this mount made.
+  /// Makes a directory durable, and the names on the way to it.
   func synchronize(directory inode: Inode) throws(FileSystemError) {
     let (node, directory) = try opened(inode)
     try storing { () throws(StorageError) in try directory.synchronize() }

@@ -143,9 +143,7 @@ extension FileSystem {
       let status = try calling { () throws(Errno) in
         try Syscalls.status(of: stored.entry, in: directory.fd.rawValue)
       }
-      let made = try entry(status, Link(parent: parent, name: name, stored: stored), directory)
-      try? asked(made.nodeID).directory?.isFresh.store(true, ordering: .relaxed)
-      return made
+      return try entry(status, Link(parent: parent, name: name, stored: stored), directory)
     }
   }
 

@@ -136,8 +136,8 @@ final class DirectoryNode: Sendable {
   let touched = Mutex<timespec?>(nil)
   /// When the newest complete listing was read.
   let listed = Mutex<ContinuousClock.Instant?>(nil)
-  /// Made in this mount and not yet synchronized with its parent.
-  let isFresh = Atomic<Bool>(false)
+  /// Its name was not synchronized in this mount: who made it may have been killed before.
+  let isFresh = Atomic<Bool>(true)
 
   private let opened: Mutex<VaultDirectory?>
   private let siblings: OpenDirectories

@@ -109,7 +109,7 @@ package final class VaultDirectory: Sendable {
   /// A name for something that is being written. It may be taken: use O_EXCL or RENAME_NOREPLACE.
   package func temporaryName() throws(StorageError) -> FileName { try BlobName.temporary() }
 
-  /// On return `directory.id` is on the disk. Called before the first entry is put into this
+  /// On return `directory.id` is on the disk, its name too. Called before the first entry is put into this
   /// directory, for without it the names of the entries are lost. Costs nothing from then on.
   package func prepareForEntries() throws(StorageError) {
     if context.names == .plain || context.isReadOnly { return }
@@ -117,6 +117,8 @@ package final class VaultDirectory: Sendable {
     try StorageError.onDisk { () throws(Errno) in
       let file = try SmallFile.open(DirectoryID.fileName, in: fd.rawValue, flags: O_RDONLY)
       try Syscalls.synchronize(file.rawValue)
+      // A file's fsync says nothing of its name; here it mostly costs nothing any more.
+      try Syscalls.synchronize(fd.rawValue)
     }
     state.withLock { $0.hasDurableID = true }
   }
