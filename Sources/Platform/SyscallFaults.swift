@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The seam of `Syscalls`: tests make a call fail, write less than asked, or stop the process.
+/// The seam of `Syscalls`: tests make a call fail, move less than asked, or stop the process.
 /// In release builds it isn't there.
 package enum SyscallFaults {
   package enum Call: String, Sendable, CaseIterable {
@@ -12,8 +12,8 @@ package enum SyscallFaults {
 
   package enum Fault: Sendable {
     case fail(Errno)
-    /// The next write stores at most this many bytes.
-    case shortWrite(Int)
+    /// The read or write moves at most this many bytes.
+    case short(Int)
     /// The process ends as by kill -9, before the call.
     case stop
   }
@@ -73,16 +73,16 @@ package enum SyscallFaults {
   @inline(__always)
   static func before(_ call: Call) throws(Errno) {
     #if DEBUG
-      if call == .write { return }  // asked in shortWrite(of:)
+      if call == .write || call == .read { return }  // asked in short(_:of:)
       try raise(fault(call))
     #endif
   }
 
   @inline(__always)
-  static func shortWrite(of count: Int) throws(Errno) -> Int {
+  static func short(_ call: Call, of count: Int) throws(Errno) -> Int {
     #if DEBUG
-      let fault = fault(.write)
-      if case .shortWrite(let limit) = fault { return min(count, max(1, limit)) }
+      let fault = fault(call)
+      if case .short(let limit) = fault { return min(count, max(1, limit)) }
       do throws(Errno) { try raise(fault) } catch {
         if error != .interrupted { throw error }
       }
@@ -95,7 +95,7 @@ package enum SyscallFaults {
       switch fault {
       case .fail(let error): throw error
       case .stop: kill(getpid(), SIGKILL)
-      case .shortWrite, nil: break
+      case .short, nil: break
       }
     }
   #endif

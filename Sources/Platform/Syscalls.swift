@@ -38,7 +38,8 @@ package enum Syscalls {
   ) throws(Errno) -> Int {
     var done = 0
     while done < buffer.count {
-      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+      let limit = try SyscallFaults.short(.read, of: buffer.count - done)
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done..<(done + limit)])
       let count = try retrying(.read) {
         pread(fd, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
       }
@@ -55,7 +56,7 @@ package enum Syscalls {
     var done = 0
     while done < buffer.count {
       var rest = UnsafeRawBufferPointer(rebasing: buffer[done...])
-      let limit = try SyscallFaults.shortWrite(of: rest.count)
+      let limit = try SyscallFaults.short(.write, of: rest.count)
       rest = UnsafeRawBufferPointer(rebasing: rest[..<limit])
       let count = try retrying(.write) {
         pwrite(fd, rest.baseAddress, rest.count, off_t(offset) + off_t(done))
@@ -314,7 +315,8 @@ package enum Syscalls {
   package static func read(
     _ fd: CInt, into buffer: UnsafeMutableRawBufferPointer
   ) throws(Errno) -> Int {
-    try retrying(.read) { Glibc.read(fd, buffer.baseAddress, buffer.count) }
+    let limit = try SyscallFaults.short(.read, of: buffer.count)
+    return try retrying(.read) { Glibc.read(fd, buffer.baseAddress, limit) }
   }
 
   /// "write": all of `buffer` at the descriptor's own offset.
@@ -322,7 +324,7 @@ package enum Syscalls {
     var done = 0
     while done < buffer.count {
       var rest = UnsafeRawBufferPointer(rebasing: buffer[done...])
-      let limit = try SyscallFaults.shortWrite(of: rest.count)
+      let limit = try SyscallFaults.short(.write, of: rest.count)
       rest = UnsafeRawBufferPointer(rebasing: rest[..<limit])
       let count = try retrying(.write) { Glibc.write(fd, rest.baseAddress, rest.count) }
       if count == 0 { throw .inputOutput }

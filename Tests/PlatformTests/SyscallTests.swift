@@ -81,7 +81,7 @@ import Testing
   @Test func aShortWriteIsGoneOnWith() throws {
     let file = try makeFile()
     let bytes = (0..<1000).map { UInt8(truncatingIfNeeded: $0) }
-    let shortWrites = [1, 10, 500].map { SyscallFaults.Fault.shortWrite($0) }
+    let shortWrites = [1, 10, 500].map { SyscallFaults.Fault.short($0) }
     let calls = try faults(.write, shortWrites) { try write(bytes, to: file) }
     #expect(calls == 4)
     #expect(try contents(file) == bytes)
@@ -90,7 +90,7 @@ import Testing
   @Test func aFailureAfterAShortWriteIsReported() throws {
     let file = try makeFile()
     #expect(throws: Errno.noSpace) {
-      _ = try faults(.write, [.shortWrite(2), .fail(.noSpace)]) { try write([1, 2, 3], to: file) }
+      _ = try faults(.write, [.short(2), .fail(.noSpace)]) { try write([1, 2, 3], to: file) }
     }
     #expect(try contents(file) == [1, 2])
   }

@@ -10,7 +10,7 @@
   @Suite struct FileSecretStoreFaultTests {
     static let faults: [SyscallFaults.Fault] = [
       .fail(.inputOutput), .fail(.noSpace), .fail(.permissionDenied), .fail(.interrupted),
-      .shortWrite(7),
+      .short(7),
     ]
 
     /// Makes the `number`-th call (from 0) of this thread in `body` fail; false when there are
@@ -39,7 +39,7 @@
 
     private func isHarmless(_ fault: SyscallFaults.Fault) -> Bool {
       switch fault {
-      case .fail(.interrupted), .shortWrite: true
+      case .fail(.interrupted), .short: true
       default: false
       }
     }

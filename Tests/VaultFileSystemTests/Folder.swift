@@ -38,6 +38,9 @@ final class Folder {
     throw StorageError.alreadyOpen
   }
 
+  /// What `photovault check` says.
+  func check() throws -> [VaultFinding] { try template.check(directory) }
+
   func node(_ path: String) throws -> NodeID {
     var node: NodeID = 1
     for part in path.split(separator: "/") {

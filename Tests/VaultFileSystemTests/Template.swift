@@ -46,4 +46,9 @@ struct Template: Sendable {
     }
     throw StorageError.alreadyOpen
   }
+
+  func check(_ directory: String) throws -> [VaultFinding] {
+    try VaultCheck.open(at: directory, repairing: false) { _ in keys }
+      .run(threadCount: 1, everyMilliseconds: 1000).findings
+  }
 }
