@@ -20,6 +20,8 @@ extension VaultDirectory {
       try SmallFile.replace(
         companion, with: spelling.text, in: fd.rawValue, temporary: temporary,
         overwriting: true)
+      // Before the entry, for without it the entry's name is lost.
+      try Syscalls.synchronize(fd.rawValue)
     }
   }
 
@@ -37,7 +39,10 @@ extension VaultDirectory {
         if other == stored { continue }
         if try exists(other.entry) { return }
       }
-      try StorageError.onDisk { () throws(Errno) in try Syscalls.unlink(companion, in: fd.rawValue)
+      try StorageError.onDisk { () throws(Errno) in
+        // Behind the entry: after a power cut the disk may still have that.
+        try Syscalls.synchronize(fd.rawValue)
+        try Syscalls.unlink(companion, in: fd.rawValue)
       }
     } catch {
       if case .system(.noSuchEntry) = error { return }
