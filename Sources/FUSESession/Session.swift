@@ -132,6 +132,11 @@ package final class Session: @unchecked Sendable {
     }
   }
 
+  /// Whether `loop` has ended, waiting up to this long for it.
+  package func hasEnded(within milliseconds: Int) -> Bool {
+    phase.withLock(when: { $0 == .ended }, forMilliseconds: milliseconds, { _ in })
+  }
+
   /// For the last moment of a process that can't end in order: lets go of the connection, which a
   /// thread that hangs in the disk below would keep open. Then `_exit`, which wakes the others.
   package func abandonConnection() { close(fuse_session_fd(session)) }

@@ -63,11 +63,25 @@ final class MountedVault: Sendable {
   func unmount() -> Outcome {
     if claimEnd() {
       let error = unmountInOrder(tries: 10)
+      if error == nil { cutOffElsewhere() }
       giveBackEnd(isUnmounted: error == nil)
       if let error { return error == .busy ? .busy : .failed(error) }
     }
     return waitForEnd()
   }
+
+  /// A container or the like that began meanwhile may have a copy of the mount in a mount namespace
+  /// of its own. The kernel would go on asking us, and the folder would stay open there.
+  private func cutOffElsewhere() {
+    if session.hasEnded(within: Self.endMilliseconds) { return }
+    Log.warning("\(record.mountPoint) is seen in another mount namespace still: cutting off")
+    fileSystem.refuseOpens()
+    session.dropCaches()
+    session.cutOff()
+  }
+
+  /// The kernel takes no time; a machine under load might.
+  private static let endMilliseconds = 3_000
 
   /// Whether the caller is to end the mount; waits for others who try.
   func claimEnd() -> Bool {

@@ -110,6 +110,30 @@ extension MountedTests {
       }
     }
 
+    @Test("unmount ends the folder also where a container has a copy of the mount")
+    func copiedMount() throws {
+      try MountedVault.withMounted { vault in
+        try vault.shell("cp \"$PHOTOS/photo.jpg\" \"$M/\"")
+        let container = try Command.spawn(
+          ["unshare", "--mount", "sleep", "60"], output: "/dev/null", errors: "/dev/null")
+        defer {
+          container.signal(SIGKILL)
+          _ = container.wait()
+        }
+        let inside = "nsenter --target \(container.id) --mount"
+        try vault.shell(
+          """
+          for try in $(seq 100); do
+            [ "$(readlink /proc/\(container.id)/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ] || break
+            sleep 0.05
+          done
+          \(inside) cmp "$PHOTOS/photo.jpg" "$M/photo.jpg"
+          """)
+        try vault.unmount()
+        try vault.shell("! \(inside) cat \"$M/photo.jpg\"")
+      }
+    }
+
     @Test("a mount point that mount made is gone after the unmount")
     func madeMountPoint() throws {
       try MountedVault.withUnmounted { vault in
