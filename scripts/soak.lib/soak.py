@@ -212,8 +212,13 @@ class Image:
         return self
 
     def detach(self, check=True):
-        if is_mounted(self.folder):
-            run("umount", self.folder, check=check, limit=60)
+        for _ in range(100):
+            # A loop device lets go of its file a moment after it was told to.
+            if not is_mounted(self.folder) or run("umount", self.folder, check=False, limit=60).returncode == 0:
+                break
+            time.sleep(0.1)
+        if check and is_mounted(self.folder):
+            raise RuntimeError(f"{self.folder} stays busy")
         if self.loop:
             run("losetup", "--detach", self.loop, check=check)
             self.loop = None
