@@ -19,7 +19,7 @@ struct UnlockedAccount: ~Copyable {
         throw StorageError.notAVault("another vault is there")
       }
       return vault
-    } catch { throw CommandError(vault: path, error) }
+    } catch { throw CommandError(vault: path, error, of: account.name.text) }
   }
 }
 
@@ -67,6 +67,13 @@ enum Accounts {
   static func lookUp(_ user: String, home: Home) throws(CommandError) -> Account {
     let name = try name(user)
     do throws(SecretStoreError) { return try store(home).lookUp(name) } catch {
+      let vault = home.defaultVault(user)
+      if case .itemNotFound = error, access(vault + "/vault.json", F_OK) == 0 {
+        throw CommandError(
+          .noSuchAccount, "no account '\(user)', though its photos are there: \(vault)",
+          hint: "put back a backup of \(home.accounts)/\(user).json; or with the recovery key: "
+            + "'photovault recover \(user) --vault \(vault)'")
+      }
       throw CommandError(user, error)
     }
   }
@@ -83,7 +90,12 @@ enum Accounts {
   ) throws(CommandError) -> UnlockedAccount {
     do throws(SecretStoreError) {
       return UnlockedAccount(account: account, recoveryKey: try account.open(password: password))
-    } catch { throw CommandError(account.name.text, error) }
+    } catch {
+      if case .authenticationFailed = error {
+        throw .wrongCredentials(account.name.text, vault: account.vaultPath)
+      }
+      throw CommandError(account.name.text, error)
+    }
   }
 
   /// Throws `.accountExists`; the item need not be readable for that.

@@ -26,7 +26,7 @@ struct CommandError: Error {
     switch error {
     case .noSuchEntry, .notADirectory, .isADirectory, .nameTooLong: "check the path"
     case .permissionDenied, .notPermitted: "check the owner and the mode"
-    case .noSpace, .quotaExceeded: "make room and try again"
+    case .noSpace, .quotaExceeded: "nothing was lost; make room and try again"
     case .readOnly: "is the disk mounted read-only?"
     case .badDescriptor: "is that descriptor open in the calling program?"
     case .inputOutput: "does the disk fail? the system log may tell"
@@ -35,7 +35,7 @@ struct CommandError: Error {
   }
 
   /// The C library begins with a capital.
-  private static func sentence(_ error: Errno) -> String {
+  static func sentence(_ error: Errno) -> String {
     let text = error.description
     return text.prefix(1).lowercased() + text.dropFirst()
   }
@@ -51,11 +51,11 @@ func about<Result: ~Copyable>(
 }
 
 extension CommandError {
-  static func wrongCredentials(_ user: String) -> CommandError {
+  static func wrongCredentials(_ user: String, vault: String = "DIR") -> CommandError {
     CommandError(
       .wrongCredentials, "invalid username/password combination",
-      hint: "try again; with the recovery key, 'photovault recover \(user) --vault DIR' sets a "
-        + "new password")
+      hint: "try again; with the recovery key, 'photovault recover \(user) --vault \(vault)' "
+        + "sets a new password")
   }
 
   static func accountExists(_ user: String) -> CommandError {
@@ -106,7 +106,7 @@ extension CommandError {
     case .unsupportedFormat(let format):
       self.init(
         .storeUnavailable, "the account item of '\(user)' has the unknown format \(format)",
-        hint: "use the photovault that made it")
+        hint: "a newer photovault made it: use that one; the photos are as they were")
     case .crypto(let failure):
       self.init(.failed, "\(failure)", hint: "is there enough memory? is OpenSSL complete?")
     case .keyring(let failure):
@@ -145,19 +145,26 @@ extension CommandError {
     }
   }
 
-  /// An error about the vault at `path`.
-  init(vault path: String, _ error: StorageError) {
+  /// An error about the vault at `path`, of `user` if it is an account's.
+  init(vault path: String, _ error: StorageError, of user: String? = nil) {
     switch error {
+    case .system(.readOnly) where user != nil:
+      self.init(
+        "the vault \(path)", .readOnly,
+        hint: "'photovault mount --read-only' shows the photos all the same")
     case .system(let error):
       self.init("the vault \(path)", error)
     case .notAVault(let what):
       self.init(
         .notAVault, "not a vault: \(path): \(what)",
-        hint: "is the disk there that holds it? was the folder moved?")
+        hint: user.map { user in
+          "is the disk there that holds it? if it was moved: 'photovault recover \(user) --vault "
+            + "DIR' with the key that 'photovault recovery-key \(user)' prints"
+        } ?? "is the disk there that holds it? is that the folder with vault.json in it?")
     case .unsupportedFormat(let format):
       self.init(
         .notAVault, "the vault \(path) has the unknown format \(format)",
-        hint: "use the photovault that made it")
+        hint: "a newer photovault made it: use that one; the photos are as they were")
     case .wrongRecoveryKey:
       self.init(
         .notAVault, "\(path)/vault.json was altered or belongs to another recovery key",

@@ -85,7 +85,7 @@ struct MountJob: Codable, Sendable {
         at: vault, password: recoveryKey, readOnly: options.isReadOnly)
       guard opened.id == vaultID else { throw StorageError.notAVault("another vault is there") }
       return opened
-    } catch { throw CommandError(vault: vault, error) }
+    } catch { throw CommandError(vault: vault, error, of: user) }
   }
 
   private var mountOptions: [String] {
@@ -112,6 +112,9 @@ struct MountJob: Codable, Sendable {
     if said.contains("/dev/fuse") || said.contains("device not found") {
       return "this machine or container offers no FUSE: see 'photovault doctor'"
     }
-    return nil
+    if said.contains("no write access") || said.contains("not owned by user") {
+      return "the directory has to be your own: choose another, or let root run chown on it"
+    }
+    return "'photovault doctor' says whether this machine can mount"
   }
 }

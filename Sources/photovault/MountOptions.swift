@@ -22,7 +22,7 @@ struct MountOptions: Codable, Equatable, Sendable {
   static let specs: [OptionSpec] = [
     OptionSpec(
       "idle", value: "DURATION",
-      help: "lock after this time without use: 90s, 10m, 1h (10m); 0: never"),
+      help: "lock when unused for: 90s, 1h, 0 = never (10m)"),
     OptionSpec(
       "idle-force", value: "DURATION", help: "... even if a program has a file open (never)"),
     OptionSpec("on-screen-lock", value: "lock|ignore", help: "when the screen locks"),
@@ -30,13 +30,15 @@ struct MountOptions: Codable, Equatable, Sendable {
       "screen-lock-means", value: "lock|blank", help: "whether blanking alone is a screen lock"),
     OptionSpec("on-suspend", value: "lock|ignore", help: "when the machine suspends"),
     OptionSpec(
-      "lock-grace", value: "DURATION", help: "time for programs to finish before a lock (3s)"),
+      "lock-grace", value: "DURATION", help: "time to finish writing before a lock (3s)"),
     OptionSpec("read-only", help: "nothing in the folder can be changed"),
     OptionSpec("exclude-from-backup", help: "ask backup programs to leave the folder out"),
     OptionSpec("keep-thumbnails", help: "keep thumbnails of these photos at lock"),
     OptionSpec(
-      "keep-mount-point-mode", help: "leave a mount point that exists writable while locked"),
+      "keep-mount-point-mode", help: "leave the mount point writable while locked"),
   ]
+
+  private static let greatestLockGrace = 60
 
   init() {}
 
@@ -46,6 +48,12 @@ struct MountOptions: Codable, Equatable, Sendable {
     isReadOnly = arguments.has("read-only")
     keepsMountPointMode = arguments.has("keep-mount-point-mode")
     lockGraceSeconds = try Self.seconds(arguments, "lock-grace") ?? lockGraceSeconds
+    guard lockGraceSeconds <= Self.greatestLockGrace else {
+      throw CommandError(
+        .usage, "--lock-grace is at most \(Self.greatestLockGrace)s",
+        hint: "programs could write to a locked folder for so long; before sleep it is 3s at "
+          + "most, as the system grants 5s")
+    }
     locksWithScreen = try Self.choice(arguments, "on-screen-lock", "lock", "ignore") ?? true
     locksWhenBlank = try Self.choice(arguments, "screen-lock-means", "blank", "lock") ?? false
     locksOnSuspend = try Self.choice(arguments, "on-suspend", "lock", "ignore") ?? true

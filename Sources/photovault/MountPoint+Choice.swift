@@ -23,7 +23,8 @@ extension MountPoint {
       guard let place = realPath(place) else { continue }
       if isBeneath(path, place) || isBeneath(place, path) {
         throw unusable(
-          path, "it and \(place) are within one another", hint: "choose another directory")
+          path, "it and \(place) are within one another",
+          hint: "choose another directory: the mount would hide the vault, or be stored in it")
       }
     }
   }
@@ -36,14 +37,20 @@ extension MountPoint {
     // Again: a watcher may have taken it away just before the question.
     guard let mount = try photovaultMount(at: path) else { return }
     guard isDead else {
-      throw CommandError(.alreadyMounted, "\(mount.source) is mounted at \(path) already")
+      throw CommandError(
+        .alreadyMounted, "\(mount.source) is mounted at \(path) already",
+        hint: "choose another directory, or unmount it: 'photovault unmount \(path)'")
     }
     guard getuid() == 0 || mount.user == getuid() else {
-      throw unusable(path, "a dead mount of another user is there")
+      throw unusable(
+        path, "a dead mount of another user is there",
+        hint: "choose another directory, or let root run: umount \(path)")
     }
     do throws(Errno) { try Unmount.detach(FileName(path)) } catch {
       if try photovaultMount(at: path) == nil { return }
-      throw unusable(path, "the dead mount there can't be taken away: \(error)")
+      throw unusable(
+        path, "the dead mount there can't be taken away: \(CommandError.sentence(error))",
+        hint: "is the package fuse3 installed? try: fusermount3 -uz \(path)")
     }
   }
 
@@ -59,8 +66,14 @@ extension MountPoint {
   }
 
   /// "Transport endpoint is not connected", or "Software caused connection abort" if the process went while
-  /// we asked. Asked by statfs, which the kernel never answers from what it has cached.
+  /// we asked. Asked by statfs, which the kernel never answers from what it has cached; and only where
+  /// the table of mounts has one of ours, for the question would make autofs mount it.
   static func isDead(_ path: String) -> Bool {
+    if let table = try? MountTable.current(),
+      table.top(at: FileName(path))?.type != MountTable.photovaultType
+    {
+      return false
+    }
     var status = statvfs()
     return statvfs(path, &status) != 0 && (errno == ENOTCONN || errno == ECONNABORTED)
   }
@@ -72,14 +85,15 @@ extension MountPoint {
     guard let slash = trimmed.lastIndex(of: "/") else { return path }
     let name = trimmed[trimmed.index(after: slash)...]
     if name.isEmpty || name == "." || name == ".." || isSymbolicLink(String(trimmed)) {
-      guard let whole = realPath(path) else { throw unusable(path, "\(Errno.current)") }
+      guard let whole = realPath(path) else { throw unusable(path, Errno.current) }
       return whole
     }
     let parent = trimmed[..<slash]
     guard let real = realPath(parent.isEmpty ? "/" : String(parent)) else {
       let error = Errno.current
+      guard error == .noSuchEntry else { throw unusable(path, error) }
       throw unusable(
-        path, error == .noSuchEntry ? "\(parent) does not exist" : "\(parent): \(error)")
+        path, "\(parent) does not exist", hint: "make it first, or check the path")
     }
     return (real == "/" ? "" : real) + "/" + name
   }
@@ -116,7 +130,7 @@ extension MountPoint {
 
   static func makeDirectories(_ path: String) throws(CommandError) {
     do throws(Errno) { _ = try DirectoryPath.make(path) } catch {
-      throw unusable(path, "\(error)")
+      throw unusable(path, error)
     }
   }
 }

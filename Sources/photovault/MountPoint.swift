@@ -23,7 +23,7 @@ struct MountPoint: ~Copyable {
   /// without removing it.
   init(_ path: String, _ options: MountOptions, wasMadeBefore: Bool) throws(CommandError) {
     let made = mkdir(path, Self.openMode) == 0
-    if !made, errno != EEXIST { throw Self.unusable(path, "\(Errno.current)") }
+    if !made, errno != EEXIST { throw Self.unusable(path, .current) }
     let (number, mode) = try Self.open(path, mayBeFilled: options.allowsNonEmpty)
     directory = FileDescriptor(owning: number)
     self.path = path
@@ -34,7 +34,9 @@ struct MountPoint: ~Copyable {
       formerMode = mode
     } else {
       // Not ours: the most that can be done is to say so.
-      Log.warning("\(path) stays writable while locked: \(Errno.current)")
+      if access(path, W_OK) == 0 {
+        Log.warning("\(path) stays writable while locked: \(Errno.current)")
+      }
       formerMode = nil
     }
   }
@@ -55,8 +57,13 @@ struct MountPoint: ~Copyable {
     if formerMode != nil { fchmod(directory.rawValue, Self.lockedMode) }
   }
 
-  static func unusable(_ path: String, _ why: String, hint: String? = nil) -> CommandError {
+  static func unusable(_ path: String, _ why: String, hint: String) -> CommandError {
     CommandError(.mountPointUnusable, "cannot mount at \(path): \(why)", hint: hint)
+  }
+
+  static func unusable(_ path: String, _ error: Errno) -> CommandError {
+    let cause = CommandError("cannot mount at \(path)", error)
+    return CommandError(.mountPointUnusable, cause.message, hint: cause.hint)
   }
 
   /// A descriptor of the directory, for the caller to close, and its mode.
@@ -70,7 +77,10 @@ struct MountPoint: ~Copyable {
       let entries = mayBeFilled ? [] : try DirectoryEntries.read(directory.rawValue)
       if entries.isEmpty { return (directory.release(), mode) }
     } catch {
-      throw unusable(path, error == .notADirectory ? "it is not a directory" : "\(error)")
+      guard error == .notADirectory || error == .tooManySymbolicLinks else {
+        throw unusable(path, error)
+      }
+      throw unusable(path, "it is not a directory", hint: "choose another one, or a new name")
     }
     throw unusable(
       path, "it is not empty",

@@ -28,7 +28,10 @@ enum PasswordSource {
     var isAtEnd = false
     let line = try standardInputLine("password", isAtEnd: &isAtEnd)
     if isAtEnd { return nil }
-    return try checked(line, "password")
+    return try checked(
+      line, "password",
+      hint: "the first line of standard input is; to use a password that the keyring remembers, "
+        + "add '</dev/null'")
   }
 
   /// The same for a secret that is set now: on a terminal it is typed twice.
@@ -69,11 +72,11 @@ enum PasswordSource {
   }
 
   private static func checked(
-    _ secret: consuming SecretBytes, _ option: String
+    _ secret: consuming SecretBytes, _ option: String, hint: String? = nil
   ) throws(CommandError) -> SecretBytes {
     guard !secret.isEmpty else {
       throw CommandError(
-        .failed, "the \(words(option)) is empty", hint: "an empty one protects nothing")
+        .usage, "the \(words(option)) is empty", hint: hint ?? "an empty one protects nothing")
     }
     return secret
   }

@@ -33,7 +33,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ["--idle", "soon"], ["--lock-grace", "x"], ["--on-screen-lock", "maybe"],
+    ["--idle", "soon"], ["--lock-grace", "x"], ["--lock-grace", "61s"],
+    ["--lock-grace", "9999h"], ["--on-screen-lock", "maybe"],
     ["--on-suspend", "lock,ignore"], ["--screen-lock-means", ""],
   ])
   func wrongValuesAreUsageErrors(words: [String]) {

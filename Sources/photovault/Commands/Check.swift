@@ -10,12 +10,13 @@ enum Check: Command {
   static let options =
     [
       OptionSpec("json", help: "for programs; the form is stable"),
-      OptionSpec("repair", help: "put right what can be, set the rest aside; not while mounted"),
+      OptionSpec("repair", help: "put right what can be; not while mounted"),
     ] + OptionSpec.secret("password", "the password")
   static let notes = """
-    Reads every byte of the vault and changes nothing, also while it is mounted. Exit code 0: all
-    is as it was written; 15: damage was found. --repair deletes no photo: what can't be read is
-    moved to .photovault-damaged in the vault's directory, and the exit code is 15 then, too.
+    Reads every byte of the vault and changes nothing, also while it is mounted.
+    Exit code 0: all is as it was written; 15: damage was found. --repair deletes
+    no photo: what can't be read is moved to .photovault-damaged in the vault's
+    directory, and the exit code is 15 then, too.
     """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {
@@ -51,7 +52,7 @@ extension UnlockedAccount {
     do throws(StorageError) {
       return try VaultCheck.open(
         at: account.vaultPath, id: account.vaultID, password: recoveryKey, repairing: repairing)
-    } catch { throw CommandError(vault: account.vaultPath, error) }
+    } catch { throw CommandError(vault: account.vaultPath, error, of: account.name.text) }
   }
 }
 

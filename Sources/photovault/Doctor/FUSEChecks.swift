@@ -54,6 +54,11 @@ enum FUSEChecks {
         check, "this process may not gain privileges, so \(path) can't mount",
         do: "run photovault outside of this sandbox (NoNewPrivileges in a unit, flatpak, ...)")
     }
+    guard access("/etc/mtab", R_OK) == 0 else {
+      return .warning(
+        check, "/etc/mtab can't be read, so \(path) can mount, but not unmount",
+        do: "as root: ln -sf ../proc/self/mounts /etc/mtab")
+    }
     return .ok(check, "\(path) can mount for this user")
   }
 
