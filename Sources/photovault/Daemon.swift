@@ -35,7 +35,9 @@ enum Daemon {
 
   /// The other process's whole life.
   static func run() -> ExitCode {
-    takeOwnLife()
+    // Still in the process group that it was started in: where that is autofs's, the mount point
+    // answers nobody else.
+    leaveDirectory()
     do throws(CommandError) {
       var recoveryKey: SecretBytes?
       let job = try receiveJob(&recoveryKey)
@@ -43,6 +45,7 @@ enum Daemon {
       let isReady = Mutex(false)
       let code = try job.run(recoveryKey: key) {
         isReady.withLock { $0 = true }
+        setsid()
         send(Answer(exitCode: ExitCode.done.rawValue))
         leaveTerminal()
       }
@@ -59,6 +62,10 @@ enum Daemon {
   /// No terminal, no directory kept busy, and a name: the kernel would show "exe".
   static func takeOwnLife() {
     setsid()
+    leaveDirectory()
+  }
+
+  private static func leaveDirectory() {
     chdir("/")
     NativeThread.nameThis("photovault")
   }

@@ -6,6 +6,8 @@ struct FUSEOptionList {
   private(set) var words: [FileName] = []
   private(set) var passedOn: [String] = []
   private(set) var allowsNonEmpty = false
+  /// Whose mount it is, where root makes it.
+  private(set) var owner: String?
 
   /// mount(8)'s own, in /etc/fstab for others to read, or what holds anyway.
   private static let ignored: Set<String> = [
@@ -27,6 +29,8 @@ struct FUSEOptionList {
         words.append(FileName("--" + longName + option.dropFirst(name.count)))
       } else if name == "ro" {
         words.append(FileName("--read-only"))
+      } else if name == "setuid" {
+        owner = String(option.dropFirst(name.count + 1))
       } else if name == "nonempty" {
         allowsNonEmpty = true
       } else if Self.fuse.contains(name) {

@@ -14,10 +14,11 @@ enum Mount: Command {
       OptionSpec("o", value: "OPT[,OPT...]", help: "any of these options, or FUSE's own"),
     ]
   static let notes = """
-    MOUNTPOINT is USER in your pictures folder unless given. It is made if needed and then removed
-    at unmount; one that exists has to be empty and stays unwritable (mode 0500) while locked.
+    MOUNTPOINT is USER in your pictures folder unless given. It is made if needed
+    and then removed at unmount; one that exists has to be empty and stays
+    unwritable (mode 0500) while locked.
 
-    In /etc/fstab: USER DIR fuse.photovault password-file=F,idle=30m,noauto,user 0 0
+    In /etc/fstab: USER DIR fuse.photovault noauto,user,idle=30m 0 0
     """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {
@@ -29,6 +30,9 @@ enum Mount: Command {
     var options = try MountOptions(arguments)
     options.allowsNonEmpty = list.allowsNonEmpty
     options.passedOn = list.passedOn
+    if let owner = list.owner {
+      try MountOwner.become(owner, mountPoint: words.count > 1 ? words[1] : nil)
+    }
 
     let home = try Home(arguments)
     let user = words[0]
