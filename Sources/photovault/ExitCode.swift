@@ -1,5 +1,5 @@
 /// What the program ends with: a promise to scripts. No number ever changes its meaning.
-enum ExitCode: CInt, Sendable {
+enum ExitCode: CInt, CaseIterable, Sendable {
   case done = 0
   /// Whatever has no number of its own; the message says what.
   case failed = 1

@@ -7,7 +7,7 @@ enum Help {
     let width = all.map { $0.name.count }.max() ?? 0
     let commands = all.map { "  \(pad($0.name, width))  \($0.summary)" }
     return """
-      photovault - a folder of photos that is ordinary while unlocked and encrypted otherwise
+      photovault - a folder of photos, ordinary while unlocked, encrypted otherwise
 
       usage: photovault COMMAND [OPTION...] [ARGUMENT...]
 
@@ -30,11 +30,16 @@ enum Help {
     return """
       photovault \(command.name) - \(command.summary)
 
-      usage: photovault \(command.name) [OPTION...] \(command.usage)
+      \(usage(command))
 
       options:
       \(lines.joined(separator: "\n"))\(notes)
       """
+  }
+
+  private static func usage(_ command: any Command.Type) -> String {
+    let words = ["usage: photovault \(command.name) [OPTION...]", command.usage]
+    return words.filter { !$0.isEmpty }.joined(separator: " ")
   }
 
   static func padLeft(_ text: String, _ width: Int) -> String {

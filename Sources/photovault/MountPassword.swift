@@ -5,7 +5,7 @@ import SecretStore
 /// one that is typed.
 enum MountPassword {
   static let options = [
-    OptionSpec("remember", help: "keep the password in the desktop's keyring, if it is right"),
+    OptionSpec("remember", help: "keep the password in the desktop's keyring"),
     OptionSpec("forget", help: "remove it from there"),
   ]
 

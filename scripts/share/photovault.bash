@@ -41,7 +41,7 @@ _photovault() {
       options+=" $new_password --vault --store --recovery-key-file --recovery-key-fd --recovery-key-command" ;;
     remove) options+=' --delete-photos --yes' ;;
     check) options+=" $password --json --repair" ;;
-    encrypt | decrypt) options+=" $password --force -o" ;;
+    encrypt | decrypt) options="--help $password --force -o" ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
@@ -50,20 +50,23 @@ _photovault() {
   case $command in
     mount)
       # The first word is a user, the second a folder.
-      mapfile -t COMPREPLY < <(compgen -W "$(_photovault_users)" -- "$current"; compgen -d -- "$current")
+      mapfile -t COMPREPLY < <(_photovault_users "$current"; compgen -d -- "$current")
       ;;
-    unmount | lock | passwd | recovery-key | remove | check)
-      mapfile -t COMPREPLY < <(compgen -W "$(_photovault_users)" -- "$current") ;;
+    unmount) mapfile -t COMPREPLY < <(_photovault_users "$current"; compgen -d -- "$current") ;;
+    lock | passwd | recovery-key | recover | remove | check)
+      mapfile -t COMPREPLY < <(_photovault_users "$current") ;;
     encrypt | decrypt) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
   esac
 }
 
+# The accounts whose names begin so. Not by compgen -W, which would take names for shell code.
 _photovault_users() {
   local items=${PHOTOVAULT_HOME:-${XDG_DATA_HOME:-$HOME/.local/share}/photovault}/accounts item
   for item in "$items"/*.json "$items"/*.secret-service; do
     [ -e "$item" ] || continue
     item=${item##*/}
-    printf '%s\n' "${item%.*}"
+    item=${item%.*}
+    [[ $item != "$1"* ]] || printf '%s\n' "$item"
   done
 }
 

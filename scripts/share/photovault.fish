@@ -17,7 +17,7 @@ end
 complete -c photovault -f
 complete -c photovault -n __fish_use_subcommand -l version -d 'print the version'
 complete -c photovault -l help -d 'print help'
-complete -c photovault -n 'not __fish_use_subcommand' -l home -xa '(__fish_complete_directories)' -d 'where accounts and vaults are kept'
+complete -c photovault -n 'not __fish_use_subcommand; and not __fish_seen_subcommand_from encrypt decrypt' -l home -xa '(__fish_complete_directories)' -d 'where accounts and vaults are kept'
 
 complete -c photovault -n __fish_use_subcommand -a create -d 'make an account and its empty vault'
 complete -c photovault -n __fish_use_subcommand -a mount -d 'unlock a vault'
@@ -34,7 +34,7 @@ complete -c photovault -n __fish_use_subcommand -a encrypt -d 'encrypt one file'
 complete -c photovault -n __fish_use_subcommand -a decrypt -d 'decrypt one file'
 complete -c photovault -n __fish_use_subcommand -a doctor -d 'can this machine mount'
 
-complete -c photovault -n '__fish_seen_subcommand_from mount unmount lock passwd recovery-key remove check' -a '(__photovault_users)'
+complete -c photovault -n '__fish_seen_subcommand_from mount unmount lock passwd recovery-key recover remove check' -a '(__photovault_users)'
 complete -c photovault -n '__fish_seen_subcommand_from mount unmount' -a '(__fish_complete_directories)'
 complete -c photovault -n '__fish_seen_subcommand_from encrypt decrypt' -F
 

@@ -10,8 +10,8 @@ enum ChangePassword: Command {
     OptionSpec.secret("password", "the present password")
     + OptionSpec.secret("new-password", "the new password")
   static let notes = """
-    No photo is encrypted anew: the recovery key stays. A password that the desktop's keyring
-    remembers is replaced, too.
+    No photo is encrypted anew: the recovery key stays. A password that the
+    desktop's keyring remembers is replaced, too.
     """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {

@@ -14,10 +14,11 @@ enum Create: Command {
       OptionSpec("store", value: "STORE", help: StoreKind.help),
       OptionSpec("this-device-only", help: "keep the account out of backups"),
     ] + OptionSpec.secret("password", "the password")
-    + OptionSpec.secret("blob-password", "the RNCryptor password of the photos")
+    + OptionSpec.secret("blob-password", "the photos' RNCryptor password")
   static let notes = """
-    A folder that holds *.securedData files is taken over with --blob-password-file and its like:
-    the photos stay as they are, under plain names.
+    A folder that holds *.securedData files is taken over with
+    --blob-password-file and its like: the photos stay as they are, under plain
+    names.
     """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {

@@ -7,9 +7,9 @@ enum Decrypt: Command {
   static let usage = "FILE"
   static let options = MessageCommand.options + OptionSpec.secret("password", "the password")
   static let notes = """
-    OUT is FILE without its .securedData where -o is missing. "-" is standard input or output.
-    The password of a vault's photos is its recovery key. Nothing is written before all of FILE
-    is verified.
+    OUT is FILE without its .securedData where -o is missing. "-" is standard
+    input or output. The password of a vault's photos is its recovery key. Nothing
+    is written before all of FILE is verified.
     """
   static let usesHome = false
   static let takesRawPaths = true

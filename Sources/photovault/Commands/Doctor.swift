@@ -1,12 +1,13 @@
 /// `photovault doctor`: can this machine mount, watch the screen, keep secrets? What to do if not.
 enum Doctor: Command {
   static let name = "doctor"
-  static let summary = "whether this machine can mount and keep secrets, and what to do if not"
+  static let summary = "whether this machine can mount and keep secrets"
   static let usage = ""
   static let options = [OptionSpec("json", help: "for programs; the form is stable")]
   static let notes = """
-    Each line begins with 'ok', 'warning' (mounts work, but something that photovault promises does
-    not hold here) or 'problem' (no mount works). Below the last two stands what to do.
+    Each line begins with 'ok', 'warning' (mounts work, but something that
+    photovault promises does not hold here) or 'problem' (no mount works). Below
+    the last two stands what to do.
 
     Nothing is changed. The exit code is 1 if there is a problem, else 0.
     """

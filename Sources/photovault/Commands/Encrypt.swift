@@ -8,8 +8,8 @@ enum Encrypt: Command {
   static let usage = "FILE"
   static let options = MessageCommand.options + OptionSpec.secret("password", "the password")
   static let notes = """
-    OUT is FILE.securedData where -o is missing. "-" is standard input or output. Any RNCryptor
-    program opens the result with the password.
+    OUT is FILE.securedData where -o is missing. "-" is standard input or output.
+    Any RNCryptor program opens the result with the password.
     """
   static let usesHome = false
   static let takesRawPaths = true

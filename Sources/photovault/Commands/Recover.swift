@@ -14,8 +14,8 @@ enum Recover: Command {
     ] + OptionSpec.secret("recovery-key", "the recovery key")
     + OptionSpec.secret("new-password", "the new password")
   static let notes = """
-    An account of that name is replaced if it is the same vault's: so a forgotten password is
-    replaced, too.
+    An account of that name is replaced if it is the same vault's: so a forgotten
+    password is replaced, too.
     """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {

@@ -12,8 +12,9 @@ enum Remove: Command {
     OptionSpec("yes", help: "don't ask"),
   ]
   static let notes = """
-    Without --delete-photos the vault stays, and 'photovault recover' brings the account back with
-    the recovery key. A password that the desktop's keyring remembers goes, too.
+    Without --delete-photos the vault stays, and 'photovault recover' brings the
+    account back with the recovery key. A password that the desktop's keyring
+    remembers goes, too.
     """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {

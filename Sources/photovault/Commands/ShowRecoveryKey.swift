@@ -7,8 +7,8 @@ enum ShowRecoveryKey: Command {
   static let usage = "USER"
   static let options = OptionSpec.secret("password", "the password")
   static let notes = """
-    The recovery key is the RNCryptor password of every photo of the vault. Who has it needs
-    neither the password nor this program.
+    The recovery key is the RNCryptor password of every photo of the vault. Who
+    has it needs neither the password nor this program.
     """
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {

@@ -4,7 +4,7 @@ import Platform
 /// `photovault status`: what is mounted, since when, idle for how long, what holds it.
 enum Status: Command {
   static let name = "status"
-  static let summary = "what is mounted, since when, idle for how long, what holds it"
+  static let summary = "what is mounted, since when, how long unused, who holds it"
   static let usage = ""
   static let options = [OptionSpec("json", help: "for programs; the form is stable")]
 

@@ -10,7 +10,7 @@ enum UnmountCommand: Command {
   static let usage = "USER|MOUNTPOINT"
   static let options = [
     OptionSpec("all", help: "every mounted vault"),
-    OptionSpec("force", help: "cut off programs that hold files, after saving what they wrote"),
+    OptionSpec("force", help: "cut off programs that hold files; what they wrote is saved"),
   ]
 
   static func run(_ arguments: Arguments) throws(CommandError) -> ExitCode {
