@@ -38,6 +38,24 @@ package struct HeldSignals: ~Copyable {
     return poll(&request, 1, 0) > 0
   }
 
+  /// The signal that came and waits, taken away; nil without one. `deliver` no longer knows of it.
+  package func take() -> CInt? {
+    guard isPending else { return nil }
+    // signalfd_siginfo: 128 bytes, the number first. Source: signalfd(2).
+    var information = [UInt8](repeating: 0, count: 128)
+    let count = information.withUnsafeMutableBytes { buffer in
+      Glibc.read(descriptor.rawValue, buffer.baseAddress, buffer.count)
+    }
+    guard count == information.count else { return nil }
+    return CInt(bitPattern: information.withUnsafeBytes { $0.loadUnaligned(as: UInt32.self) })
+  }
+
+  /// As if `number` had come just now, and no one had held it.
+  package func deliver(_ number: CInt) {
+    kill(getpid(), number)
+    deliver()
+  }
+
   /// Waits until `fd` can be read, or one of the signals came: false then.
   package func waitForInput(_ fd: CInt) throws(Errno) -> Bool {
     var requests = [

@@ -102,6 +102,10 @@ package enum Syscalls {
     _ = pv_sync_file_range_write(fd, off_t(range.lowerBound), off_t(range.count))
   }
 
+  /// "posix_fadvise" with POSIX_FADV_DONTNEED: what is read next comes from the disk again, as far
+  /// as it was written back. A hint, too.
+  package static func dropPages(of fd: CInt) { _ = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) }
+
   package static func truncate(_ fd: CInt, to size: Int64) throws(Errno) {
     try check(.truncate) { ftruncate(fd, off_t(size)) }
   }
