@@ -39,7 +39,7 @@ let package = Package(
     target("VaultStorage", ["SecuredData", "Platform"]),
     target("VaultFileSystem", ["VaultStorage", "SecuredData", "Platform"]),
     target("FUSESession", ["VaultFileSystem", "VaultStorage", "Platform", "CFUSE"]),
-    target("RuntimeLibraries", ["Platform"]),
+    target("RuntimeLibraries", ["Platform", "CLinux"]),
     target("SecretStore", ["SecuredData", "RuntimeLibraries", "Platform"]),
     target("SessionMonitor", ["RuntimeLibraries", "Platform"]),
     .executableTarget(

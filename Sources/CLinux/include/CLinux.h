@@ -68,4 +68,11 @@ int pv_pidfd_open(int process);
 /// The process behind a connected local socket, -1 if there is none to tell.
 int pv_peer_process(int socket);
 
+/// What libheif's functions return by value. Source: heif.h.
+struct pv_heif_error {
+  int code;
+  int subcode;
+  const char *_Nullable message;
+};
+
 #endif
