@@ -39,6 +39,8 @@ enum Commands {
       Recover.self,
       Remove.self,
       Check.self,
+      Import.self,
+      Export.self,
       Encrypt.self,
       Decrypt.self,
       Doctor.self,

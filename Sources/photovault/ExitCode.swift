@@ -11,7 +11,7 @@ enum ExitCode: CInt, CaseIterable, Sendable {
   case mountPointUnusable = 13
   /// The secret store is unavailable or locked.
   case storeUnavailable = 14
-  /// `check` found damage.
+  /// `check` or `export` found damage.
   case damageFound = 15
   case alreadyMounted = 16
   /// A program holds files; the message names it.

@@ -3,7 +3,7 @@
 
 _photovault() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands='create mount unmount lock status accounts passwd recovery-key recover remove check encrypt decrypt doctor'
+  local commands='create mount unmount lock status accounts passwd recovery-key recover remove check import export encrypt decrypt doctor'
   local password='--password-file --password-fd --password-command'
   local new_password='--new-password-file --new-password-fd --new-password-command'
   local options='--home --help' command=${COMP_WORDS[1]-}
@@ -15,13 +15,14 @@ _photovault() {
   case $previous in
     --vault | --home) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     --*-file | -o) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;
+    --on-conflict) mapfile -t COMPREPLY < <(compgen -W 'rename skip replace' -- "$current"); return ;;
     --names) mapfile -t COMPREPLY < <(compgen -W 'encrypted plain' -- "$current"); return ;;
     --store) mapfile -t COMPREPLY < <(compgen -W 'file secret-service' -- "$current"); return ;;
     --on-screen-lock | --on-suspend)
       mapfile -t COMPREPLY < <(compgen -W 'lock ignore' -- "$current"); return ;;
     --screen-lock-means) mapfile -t COMPREPLY < <(compgen -W 'lock blank' -- "$current"); return ;;
     --idle | --idle-force) mapfile -t COMPREPLY < <(compgen -W '0 90s 10m 1h' -- "$current"); return ;;
-    --*-fd | --*-command | --lock-grace) return ;;
+    --*-fd | --*-command | --lock-grace | --into | --from) return ;;
   esac
   case $command in
     create)
@@ -41,6 +42,11 @@ _photovault() {
       options+=" $new_password --vault --store --recovery-key-file --recovery-key-fd --recovery-key-command" ;;
     remove) options+=' --delete-photos --yes' ;;
     check) options+=" $password --json --repair" ;;
+    import)
+      options+=" $password --into --move --on-conflict --skip-duplicates --by-date --name-by-content"
+      options+=' --blob-password-file --blob-password-fd --blob-password-command'
+      ;;
+    export) options+=" $password --from --on-conflict" ;;
     encrypt | decrypt) options="--help $password --force -o" ;;
   esac
   if [[ $current == -* ]]; then
@@ -51,6 +57,10 @@ _photovault() {
     mount)
       # The first word is a user, the second a folder.
       mapfile -t COMPREPLY < <(_photovault_users "$current"; compgen -d -- "$current")
+      ;;
+    import | export)
+      # The first word is a user, the others are files.
+      mapfile -t COMPREPLY < <(_photovault_users "$current"; compgen -f -- "$current")
       ;;
     unmount) mapfile -t COMPREPLY < <(_photovault_users "$current"; compgen -d -- "$current") ;;
     lock | passwd | recovery-key | recover | remove | check)

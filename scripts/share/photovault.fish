@@ -30,17 +30,19 @@ complete -c photovault -n __fish_use_subcommand -a recovery-key -d 'print the re
 complete -c photovault -n __fish_use_subcommand -a recover -d 'make the account anew from the recovery key'
 complete -c photovault -n __fish_use_subcommand -a remove -d 'delete an account'
 complete -c photovault -n __fish_use_subcommand -a check -d 'verify every photo'
+complete -c photovault -n __fish_use_subcommand -a import -d 'copy photos into a vault without a mount'
+complete -c photovault -n __fish_use_subcommand -a export -d 'copy photos out of a vault without a mount'
 complete -c photovault -n __fish_use_subcommand -a encrypt -d 'encrypt one file'
 complete -c photovault -n __fish_use_subcommand -a decrypt -d 'decrypt one file'
 complete -c photovault -n __fish_use_subcommand -a doctor -d 'can this machine mount'
 
-complete -c photovault -n '__fish_seen_subcommand_from mount unmount lock passwd recovery-key recover remove check' -a '(__photovault_users)'
-complete -c photovault -n '__fish_seen_subcommand_from mount unmount' -a '(__fish_complete_directories)'
-complete -c photovault -n '__fish_seen_subcommand_from encrypt decrypt' -F
+complete -c photovault -n '__fish_seen_subcommand_from mount unmount lock passwd recovery-key recover remove check import export' -a '(__photovault_users)'
+complete -c photovault -n '__fish_seen_subcommand_from mount unmount export' -a '(__fish_complete_directories)'
+complete -c photovault -n '__fish_seen_subcommand_from import encrypt decrypt' -F
 
-__photovault_secret 'create mount passwd recovery-key check encrypt decrypt' password 'the password'
+__photovault_secret 'create mount passwd recovery-key check import export encrypt decrypt' password 'the password'
 __photovault_secret 'passwd recover' new-password 'the new password'
-__photovault_secret create blob-password "the photos' RNCryptor password"
+__photovault_secret 'create import' blob-password "the photos' RNCryptor password"
 __photovault_secret recover recovery-key 'the recovery key'
 
 complete -c photovault -n '__fish_seen_subcommand_from create recover' -l vault -xa '(__fish_complete_directories)' -d 'the vault'
@@ -68,6 +70,13 @@ complete -c photovault -n '__fish_seen_subcommand_from unmount' -l all -d 'every
 complete -c photovault -n '__fish_seen_subcommand_from unmount' -l force -d 'cut off programs that hold files'
 complete -c photovault -n '__fish_seen_subcommand_from status accounts check doctor' -l json -d 'for programs'
 complete -c photovault -n '__fish_seen_subcommand_from check' -l repair -d 'put right what can be'
+complete -c photovault -n '__fish_seen_subcommand_from import' -l into -x -d 'the folder of the vault that they go to'
+complete -c photovault -n '__fish_seen_subcommand_from import' -l move -d 'delete each source once it is safe in the vault'
+complete -c photovault -n '__fish_seen_subcommand_from import' -l skip-duplicates -d 'leave out what the vault holds under another name'
+complete -c photovault -n '__fish_seen_subcommand_from import' -l by-date -d 'sort into YYYY/MM by the date in the picture'
+complete -c photovault -n '__fish_seen_subcommand_from import' -l name-by-content -d 'add the extension that the contents ask for'
+complete -c photovault -n '__fish_seen_subcommand_from export' -l from -x -d 'only this folder or file of the vault'
+complete -c photovault -n '__fish_seen_subcommand_from import export' -l on-conflict -xa 'rename skip replace' -d 'if another file has the name'
 complete -c photovault -n '__fish_seen_subcommand_from remove' -l delete-photos -d 'delete the vault, too'
 complete -c photovault -n '__fish_seen_subcommand_from remove' -l yes -d 'don\'t ask'
 complete -c photovault -n '__fish_seen_subcommand_from encrypt decrypt' -s o -rF -d 'the file to write'

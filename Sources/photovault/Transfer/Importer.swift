@@ -1,0 +1,501 @@
+import Glibc
+import Platform
+import SecuredData
+import Synchronization
+import VaultStorage
+
+struct ImportOptions: Sendable {
+  var conflicts = ConflictPolicy.rename
+  /// Sources go once they are safe in the vault.
+  var moves = false
+  var sortsByDate = false
+  var namesByContent = false
+  var skipsDuplicates = false
+}
+
+/// What an import did, for its last lines.
+struct ImportTally: Sendable {
+  var files = 0
+  var bytes: Int64 = 0
+  var folders = 0
+  var links = 0
+  /// There under the same name with the same contents.
+  var present = 0
+  /// Under the name of another file, which stays.
+  var skipped = 0
+  var renamed = 0
+  var undated = 0
+  var failed = 0
+  /// Imported but for an extended attribute.
+  var incomplete = 0
+  /// Sources of a move that stay.
+  var kept = 0
+  var duplicates: [(path: FileName, twin: FileName)] = []
+  /// The same, but left out.
+  var leftOut: [(path: FileName, twin: FileName)] = []
+
+  var isComplete: Bool { skipped + failed + incomplete + kept == 0 }
+}
+
+/// Puts files into a vault that nobody has mounted. Each is written, read back from the disk and
+/// compared before it gets its name; a source is deleted after that only.
+final class Importer: Sendable {
+  let vault: Vault
+  let options: ImportOptions
+  let run: TransferRun
+  let contents: VaultContents
+  let tally = Mutex(ImportTally())
+
+  private let tree: SourceTree
+  private let top: TargetDirectory
+  private let password: BlobPassword?
+  private let next = Atomic(0)
+  /// How many sources have each stored size.
+  private let sizes: [Int64: Int]
+
+  init(
+    _ tree: SourceTree, into top: TargetDirectory, of vault: Vault, contents: VaultContents,
+    password: BlobPassword?, options: ImportOptions
+  ) {
+    self.tree = tree
+    self.top = top
+    self.vault = vault
+    self.contents = contents
+    self.password = password
+    self.options = options
+    run = TransferRun(files: tree.fileCount, bytes: tree.byteCount)
+    var sizes: [Int64: Int] = [:]
+    for group in tree.groups {
+      for file in group.files { sizes[file.storedSize, default: 0] += 1 }
+    }
+    self.sizes = sizes
+  }
+
+  /// On each thread.
+  func work() {
+    let batch = ImportBatch(self)
+    while !run.isStopping {
+      let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
+      guard index < tree.groups.count else { break }
+      add(tree.groups[index], batch)
+      if batch.isFull { batch.finish() }
+    }
+    batch.finish()
+  }
+
+  func fail(_ path: FileName, _ failure: TransferFailure) {
+    run.say("failed: \(path): \(failure.sentence)")
+    tally.withLock { $0.failed += 1 }
+    guard failure.isFinal, case .vault = failure else { return }
+    run.fail(
+      CommandError(
+        .failed, "stopped: \(failure.sentence)",
+        hint: "what was imported is safe; make room and run the same command again"))
+  }
+
+  // MARK: Where to
+
+  private func add(_ group: SourceGroup, _ batch: ImportBatch) {
+    let names =
+      options.namesByContent ? zip(group.files, group.names).map { named($0, $1) } : group.names
+    let target = options.sortsByDate ? dated(group) : group.files[0].target ?? top
+    let directory: VaultDirectory
+    do throws(StorageError) { directory = try target.open() } catch {
+      for file in group.files {
+        if case .system(.notADirectory) = error {
+          fail(file.path, .other("a file has the name of its folder"))
+        } else {
+          fail(file.path, .vault(error))
+        }
+      }
+      return
+    }
+    place(group.files, names, Place(target: target, directory: directory), batch)
+  }
+
+  /// The name with the extension that its contents ask for.
+  private func named(_ file: SourceFile, _ name: SplitName) -> SplitName {
+    guard file.kind != .symbolicLink,
+      let content = try? SourceContent(file.path, password: password(for: file)),
+      let type = try? content.contentType(), !type.fits(file.name.lowercaseExtension)
+    else { return name }
+    return SplitName(base: name.base, tail: name.tail + Array(".\(type.rawValue)".utf8))
+  }
+
+  private func dated(_ group: SourceGroup) -> TargetDirectory {
+    var date: PhotoDate?
+    for file in group.files where date == nil && file.kind != .symbolicLink {
+      // What can't be read is said when it is copied.
+      guard let content = try? SourceContent(file.path, password: password(for: file)) else {
+        continue
+      }
+      date = try? content.dateTaken()
+    }
+    if date == nil {
+      let status = try? Syscalls.status(of: group.files[0].path, in: AT_FDCWD)
+      date = PhotoDate(status?.st_mtim ?? timespec())
+      tally.withLock { $0.undated += group.files.count }
+    }
+    guard let (year, month) = date?.components else { return top }
+    return top.child(FileName(year)).child(FileName(month))
+  }
+
+  private func password(for file: SourceFile) -> BlobPassword? {
+    file.kind == .blob ? password : nil
+  }
+
+  // MARK: Under which name
+
+  struct Place {
+    let target: TargetDirectory
+    let directory: VaultDirectory
+    /// Under names with a number, as their own were taken.
+    var isNumbered = false
+
+    func path(_ name: FileName) -> FileName { target.path.appending(name) }
+  }
+
+  typealias Found = (stored: StoredName, kind: EntryKind, status: stat)
+
+  private enum Occupant {
+    case nobody
+    case same(Found)
+    case other(Found)
+    case unknown(TransferFailure)
+
+    var isOther: Bool { if case .other = self { true } else { false } }
+  }
+
+  /// Finds names for a group: all its own, or all with the same number.
+  private func place(
+    _ files: [SourceFile], _ names: [SplitName], _ place: Place, _ batch: ImportBatch
+  ) {
+    var number = 0
+    while true {
+      number += 1
+      let wanted = names.map { $0.numbered(number) }
+      guard place.target.reserve(wanted) else {
+        if options.conflicts != .skip { continue }
+        for (file, name) in zip(files, wanted) { skip(file, place.path(name)) }
+        return
+      }
+      let occupants = zip(files, wanted).map { occupant(of: $1, for: $0, place.directory) }
+      let isTaken = zip(wanted, occupants).contains { name, occupant in
+        // What this import itself has written is not replaced.
+        occupant.isOther
+          && (options.conflicts == .rename
+            || (options.conflicts == .replace && place.target.wasWritten(name)))
+      }
+      if isTaken {
+        place.target.release(wanted, wereWritten: false)
+        continue
+      }
+      var place = place
+      place.isNumbered = number > 1
+      for (index, file) in files.enumerated() {
+        add(file, as: wanted[index], place, occupants[index], batch)
+      }
+      return
+    }
+  }
+
+  private func add(
+    _ file: SourceFile, as name: FileName, _ place: Place, _ occupant: Occupant,
+    _ batch: ImportBatch
+  ) {
+    do throws(TransferFailure) {
+      switch occupant {
+      case .unknown(let failure): throw failure
+      case .same(let found): try present(file, as: name, found, place, batch)
+      case .nobody: try copy(file, as: name, place, replacing: nil, batch)
+      case .other(let found):
+        if options.conflicts == .skip {
+          place.target.release([name], wereWritten: false)
+          return skip(file, place.path(name))
+        }
+        guard found.status.st_mode & S_IFMT != mode_t(Glibc.S_IFDIR) else {
+          throw .other("a folder has its name")
+        }
+        try copy(file, as: name, place, replacing: found, batch)
+      }
+    } catch {
+      place.target.release([name], wereWritten: false)
+      fail(file.path, error)
+    }
+  }
+
+  private func skip(_ file: SourceFile, _ name: FileName) {
+    run.say("skipped: \(file.path): another file is there as '\(name)'")
+    run.count(files: 1, bytes: file.size)
+    tally.withLock { $0.skipped += 1 }
+  }
+
+  private func occupant(
+    of name: FileName, for file: SourceFile, _ directory: VaultDirectory
+  ) -> Occupant {
+    do throws(TransferFailure) {
+      let found = try TransferFailure.onVault { () throws(StorageError) in
+        try directory.find(name)
+      }
+      guard let found else { return .nobody }
+      return try isSame(file, found, directory) ? .same(found) : .other(found)
+    } catch { return .unknown(error) }
+  }
+
+  private func isSame(
+    _ file: SourceFile, _ found: Found, _ directory: VaultDirectory
+  ) throws(TransferFailure) -> Bool {
+    let type = found.status.st_mode & S_IFMT
+    if file.kind == .symbolicLink {
+      guard type == mode_t(Glibc.S_IFLNK) else { return false }
+      let target = try TransferFailure.onOutside { () throws(Errno) in
+        try Syscalls.readSymbolicLink(file.path, in: AT_FDCWD)
+      }
+      let stored = try TransferFailure.inVault { () throws(Errno) in
+        try Syscalls.readSymbolicLink(found.stored.entry, in: directory.fd.rawValue)
+      }
+      return (try? directory.decodeLinkTarget(stored)) == target
+    }
+    let content = try SourceContent(file.path, password: password(for: file))
+    guard found.kind == .blob, Int64(found.status.st_size) == storedSize(of: content, file)
+    else { return false }
+    let known: BlobDigest
+    do throws(StorageError) {
+      let opened = try directory.openFile(found.stored)
+      known = try BlobDigest(of: opened.rawValue, keys: vault.keys)
+    } catch {
+      // A damaged one is not the same.
+      if case .blob = error { return false }
+      throw .vault(error)
+    }
+    return try content.digest() == known.digest
+  }
+
+  private func storedSize(of content: borrowing SourceContent, _ file: SourceFile) -> Int64 {
+    let size = Int64(content.status.st_size)
+    return file.kind == .blob ? size : VaultContents.storedSize(plaintextSize: size)
+  }
+
+  // MARK: Copy
+
+  private func present(
+    _ file: SourceFile, as name: FileName, _ found: Found, _ place: Place, _ batch: ImportBatch
+  ) throws(TransferFailure) {
+    let status = try TransferFailure.onOutside { () throws(Errno) in
+      try Syscalls.status(of: file.path, in: AT_FDCWD)
+    }
+    run.count(bytes: file.size)
+    batch.add(ImportBatch.Item(file, status, name, place, .present(found.stored, found.kind)))
+  }
+
+  private func copy(
+    _ file: SourceFile, as name: FileName, _ place: Place, replacing found: Found?,
+    _ batch: ImportBatch
+  ) throws(TransferFailure) {
+    if file.kind == .symbolicLink {
+      return try copyLink(file, as: name, place, replacing: found, batch)
+    }
+    do throws(TransferFailure) {
+      try copyContents(file, as: name, place, replacing: found, batch)
+    } catch {
+      guard case .changed = error else { throw error }
+      run.say("it changed while it was read, so it is read again: \(file.path)")
+      try copyContents(file, as: name, place, replacing: found, batch)
+    }
+  }
+
+  private func copyContents(
+    _ file: SourceFile, as name: FileName, _ place: Place, replacing found: Found?,
+    _ batch: ImportBatch
+  ) throws(TransferFailure) {
+    let content = try SourceContent(file.path, password: password(for: file))
+    var claimed: [UInt8]?
+    if options.skipsDuplicates, mayBeDuplicate(file) {
+      let digest = try content.digest()
+      if let twin = twin(of: digest, storedSize(of: content, file), batch) {
+        run.count(bytes: file.size)
+        return batch.add(
+          ImportBatch.Item(file, content.status, name, place, .duplicate(twin)))
+      }
+      claimed = digest
+    }
+    var counted: Int64 = 0
+    do throws(TransferFailure) {
+      let writer = try TransferFailure.onVault { () throws(StorageError) in
+        try BlobWriter(in: place.directory, keys: vault.keys)
+      }
+      let hash = try TransferFailure.inCrypto { () throws(CryptoFailure) in try Digest() }
+      try content.read { bytes throws(TransferFailure) in
+        try TransferFailure.inCrypto { () throws(CryptoFailure) in try hash.update(bytes) }
+        try TransferFailure.onVault { () throws(StorageError) in try writer.append(bytes) }
+        counted += Int64(bytes.count)
+        run.count(bytes: Int64(bytes.count))
+      }
+      try content.requireUnchanged()
+      let digest = try TransferFailure.inCrypto { () throws(CryptoFailure) in try hash.finish() }
+      if let claimed, claimed != digest { throw TransferFailure.changed }
+      let written = try TransferFailure.onVault { () throws(StorageError) in try writer.finish() }
+      let missing = try setAttributes(of: content, on: written.descriptor)
+      for attribute in missing { run.say("not kept: attribute \(attribute) of \(file.path)") }
+      Syscalls.startWriteback(written.descriptor, 0..<max(1, writer.plaintextSize))
+      var item = ImportBatch.Item(
+        file, content.status, name, place,
+        .blob(written, digest, plaintextSize: writer.plaintextSize, replacing: found?.stored))
+      item.storedSize = storedSize(of: content, file)
+      item.isIncomplete = !missing.isEmpty
+      batch.add(item)
+    } catch {
+      run.count(bytes: -counted)
+      if let claimed { contents.giveUp(claimed) }
+      throw error
+    }
+  }
+
+  private func mayBeDuplicate(_ file: SourceFile) -> Bool {
+    guard file.mayBeDuplicate else { return false }
+    return sizes[file.storedSize, default: 0] > 1 || contents.mayHold(storedSize: file.storedSize)
+  }
+
+  /// A file that holds the same and is safe; where nil, the caller has claimed the contents.
+  private func twin(
+    of digest: [UInt8], _ storedSize: Int64, _ batch: ImportBatch
+  ) -> FileName? {
+    if let known = contents.twin(digest: digest, storedSize: storedSize, except: nil) {
+      return known
+    }
+    while true {
+      switch contents.claim(digest) {
+      case .mine: return nil
+      case .writtenAs(let path): return path
+      case .underway:
+        batch.finish()
+        contents.waitForClaim(digest)
+      }
+    }
+  }
+
+  private func copyLink(
+    _ file: SourceFile, as name: FileName, _ place: Place, replacing found: Found?,
+    _ batch: ImportBatch
+  ) throws(TransferFailure) {
+    let (target, status) = try TransferFailure.onOutside { () throws(Errno) in
+      (
+        try Syscalls.readSymbolicLink(file.path, in: AT_FDCWD),
+        try Syscalls.status(of: file.path, in: AT_FDCWD)
+      )
+    }
+    guard found == nil else { throw .other("a link does not replace another file") }
+    let directory = place.directory
+    let stored = try TransferFailure.onVault { () throws(StorageError) in
+      let stored = try directory.storedName(name, kind: .other)
+      try directory.prepareForEntries()
+      try directory.prepareCompanion(stored, for: name)
+      return stored
+    }
+    do throws(TransferFailure) {
+      let encoded = try TransferFailure.onVault { () throws(StorageError) in
+        try directory.encodeLinkTarget(target)
+      }
+      try TransferFailure.inVault { () throws(Errno) in
+        let number = directory.fd.rawValue
+        try Syscalls.makeSymbolicLink(to: encoded, as: stored.entry, in: number)
+        if let owner = vault.newOwner {
+          try Syscalls.setOwner(of: stored.entry, in: number, owner.user, owner.group)
+        }
+        try Syscalls.setTimes(
+          of: stored.entry, in: number, access: status.st_atim, modification: status.st_mtim)
+      }
+    } catch {
+      directory.removeCompanion(stored)
+      throw error
+    }
+    batch.add(ImportBatch.Item(file, status, name, place, .link))
+  }
+
+  // MARK: Attributes
+
+  /// Owner, mode, user attributes and times. The attributes that can't be kept.
+  private func setAttributes(
+    of content: borrowing SourceContent, on descriptor: CInt
+  ) throws(TransferFailure) -> [FileName] {
+    try setAttributes(
+      content.status, from: content.descriptor.rawValue, on: descriptor)
+  }
+
+  func setAttributes(
+    _ status: stat, from source: CInt, on descriptor: CInt
+  ) throws(TransferFailure) -> [FileName] {
+    if let owner = vault.newOwner {
+      try TransferFailure.inVault { () throws(Errno) in
+        try Syscalls.setOwner(descriptor, owner.user, owner.group)
+      }
+    }
+    let missing = copyAttributes(from: source, to: descriptor)
+    try TransferFailure.inVault { () throws(Errno) in
+      try Syscalls.setMode(descriptor, status.st_mode & 0o777)
+      try Syscalls.setTimes(descriptor, access: status.st_atim, modification: status.st_mtim)
+    }
+    return missing
+  }
+
+  private func copyAttributes(from source: CInt, to descriptor: CInt) -> [FileName] {
+    // Where the disk knows no attributes, there are none.
+    guard let names = try? Syscalls.extendedAttributeNames(source) else { return [] }
+    let codec = ExtendedAttributes(keys: vault.keys)
+    var missing: [FileName] = []
+    for name in names where name.hasPrefix("user.") && !name.hasPrefix("user.photovault.") {
+      do {
+        let value = try Syscalls.extendedAttribute(source, name)
+        try Syscalls.setExtendedAttribute(
+          descriptor, try codec.storedName(name), try codec.encode(value: value, name: name))
+      } catch { missing.append(name) }
+    }
+    return missing
+  }
+
+  // MARK: The end
+
+  /// Gives the directories what their sources have, the innermost first, and removes those that a
+  /// move has emptied. No thread works any more.
+  func finishDirectories(interrupted: Bool) {
+    for directory in tree.directories.reversed() where directory.isImported {
+      if let target = directory.target {
+        if interrupted, !target.isKnown { continue }
+        do throws(TransferFailure) { try finish(directory, target) } catch {
+          fail(directory.path, error)
+          continue
+        }
+        tally.withLock { $0.folders += 1 }
+      } else if !directory.lostSomething.load(ordering: .relaxed) {
+        continue
+      }
+      guard options.moves else { continue }
+      // What still holds something stays.
+      do throws(Errno) {
+        try Syscalls.removeDirectory(directory.path, in: AT_FDCWD)
+        directory.parent?.lostSomething.store(true, ordering: .relaxed)
+      } catch {}
+    }
+    run.flush()
+  }
+
+  private func finish(
+    _ directory: SourceDirectory, _ target: TargetDirectory
+  ) throws(TransferFailure) {
+    let opened: VaultDirectory
+    do throws(StorageError) { opened = try target.open() } catch {
+      if case .system(.notADirectory) = error { throw .other("a file has its name") }
+      throw .vault(error)
+    }
+    let source = try TransferFailure.onOutside { () throws(Errno) in
+      try Syscalls.open(directory.path, flags: O_RDONLY | O_DIRECTORY)
+    }
+    let missing = try setAttributes(
+      directory.status, from: source.rawValue, on: opened.fd.rawValue)
+    for attribute in missing {
+      run.say("not kept: attribute \(attribute) of \(directory.path)")
+      tally.withLock { $0.incomplete += 1 }
+    }
+    try TransferFailure.onVault { () throws(StorageError) in try opened.synchronize() }
+  }
+}
