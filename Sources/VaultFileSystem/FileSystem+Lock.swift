@@ -22,6 +22,8 @@ extension FileSystem {
   /// once more afterwards for operations that were under way.
   package func close() { phase.store(.closed, ordering: .sequentiallyConsistent) }
 
+  package var isClosed: Bool { phase.load(ordering: .sequentiallyConsistent) == .closed }
+
   /// Files that a program is writing: open for writing, with changes that are not committed.
   package var filesBeingWritten: [String] {
     let writing = handles.withLock { $0.files.values.filter(\.isWriter).map(\.file) }

@@ -268,15 +268,17 @@ package final class FileSystem: Sendable {
   }
 
   /// Commits every file with uncommitted writes and returns the paths of those that failed; their
-  /// old versions stay. To be called before the end, when programs may still be writing: what is
-  /// only a part of a new version gets a name of its own.
-  package func commitAll() -> [String] {
+  /// old versions stay. To be called at the end, when programs may still be writing: what is
+  /// only a part of a new version gets a name of its own. With `areAllClosed`, none is: the kernel
+  /// let go of the mount, which it does when the last file is closed, but a release that it had not
+  /// told of yet is lost.
+  package func commitAll(areAllClosed: Bool) -> [String] {
     var failed: [String] = []
     for inode in table.all {
       guard let file = inode.state.withLock({ $0.file }), file.meta.withLock({ $0.isDirty })
       else { continue }
       do throws(FileSystemError) {
-        try commitAtEnd(file)
+        if areAllClosed { try commit(file, durable: false) } else { try commitAtEnd(file) }
       } catch {
         failed.append(inode.displayPath)
         Log.error("could not store '\(inode.displayPath)': \(error.errno)")

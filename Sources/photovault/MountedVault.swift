@@ -122,8 +122,10 @@ final class MountedVault: Sendable {
     return error
   }
 
+  /// A mount that was cut off, by a lock or by `umount --force`, is in the table still, or was
+  /// closed by us.
   func save() {
-    let unsaved = fileSystem.commitAll()
+    let unsaved = fileSystem.commitAll(areAllClosed: !isMounted && !fileSystem.isClosed)
     state.withLock { $0.unsaved.formUnion(unsaved) }
   }
 

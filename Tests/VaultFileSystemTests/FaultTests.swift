@@ -148,7 +148,7 @@ import VaultStorage
       SyscallFaults.arm { _ in counter.next() >= number ? .fail(.inputOutput) : nil }
       var succeeded = true
       do { for step in scenario.steps { try step(folder) } } catch { succeeded = false }
-      _ = folder.fileSystem.commitAll()
+      _ = folder.fileSystem.commitAll(areAllClosed: false)
       SyscallFaults.disarm()
       try trial.check(
         folder, succeeded: succeeded, afterCrash: true, "crash at call \(number)")

@@ -77,7 +77,7 @@ package final class DirectDriver: FileSystemDriver {
       return (state.fileSystem, state.lookups)
     }
     guard let fileSystem else { return }
-    let failed = fileSystem.commitAll()
+    let failed = fileSystem.commitAll(areAllClosed: false)
     for (node, count) in lookups { fileSystem.forget(node, count: count) }
     if !failed.isEmpty { throw .inputOutput }
     // Only the root is left, which nobody looks up.
