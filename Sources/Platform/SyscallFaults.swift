@@ -81,10 +81,15 @@ package enum SyscallFaults {
   @inline(__always)
   static func short(_ call: Call, of count: Int) throws(Errno) -> Int {
     #if DEBUG
-      let fault = fault(call)
-      if case .short(let limit) = fault { return min(count, max(1, limit)) }
-      do throws(Errno) { try raise(fault) } catch {
-        if error != .interrupted { throw error }
+      while true {
+        let fault = fault(call)
+        if case .short(let limit) = fault { return min(count, max(1, limit)) }
+        do throws(Errno) {
+          try raise(fault)
+          break
+        } catch {
+          if error != .interrupted { throw error }
+        }
       }
     #endif
     return count

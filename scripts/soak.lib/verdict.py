@@ -74,7 +74,10 @@ def judge_writer(folder, writes, all_ended_count, before, after, verdict):
             data, version, is_whole = b"", None, False
         if name not in history:
             if not all_ended_count and "recovered directory " in name:
-                continue  # a directory whose name was not synced, with what was put into it
+                # A directory whose name was not synced, with what was put into it.
+                if not is_whole:
+                    verdict.torn_new.append((name[-20:], len(data)))
+                continue
             verdict.torn.append((name, "nobody made it"))
             continue
         if is_whole:
