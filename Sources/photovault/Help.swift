@@ -14,8 +14,7 @@ enum Help {
       commands:
       \(commands.joined(separator: "\n"))
 
-      'photovault COMMAND --help' says more about a command.
-      'photovault --version' prints the version.
+      'photovault COMMAND --help' says more about one, --version tells the version.
       """
   }
 

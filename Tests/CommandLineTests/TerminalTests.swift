@@ -47,7 +47,7 @@ import Testing
     #expect(try program.read("out").isEmpty && program.read("err").isEmpty)
   }
 
-  @Test(arguments: [("\u{3}", 130), ("\u{1C}", 131), ("\u{4}", 64), ("\r", 64)])
+  @Test(arguments: [("\u{3}", 130), ("\u{1C}", 131), ("\u{4}", 1), ("\r", 64)])
   func whatEndsTheQuestionLeavesTheTerminalAsItWas(_ keys: String, _ status: Int32) throws {
     try program.makeAccount()
     let ended = try program.onTerminal(

@@ -207,7 +207,7 @@ import VaultStorage
         turn.number.store(2, ordering: .releasing)
       }
       closing.start()
-      while turn.number.load(ordering: .acquiring) == 0 {}
+      while turn.number.load(ordering: .acquiring) == 0 { sched_yield() }
       let second = try folder.open("photo", flags: O_WRONLY | O_TRUNC)
       try folder.write(second, bytes)
       try folder.close(second)
@@ -226,6 +226,7 @@ import VaultStorage
     let handle = try folder.open("photo.jpg", flags: O_WRONLY | O_TRUNC)
     try folder.fileSystem.flush(handle)
     #expect(folder.fileSystem.commitAll(areAllClosed: wereAllClosed) == [])
+    folder.fileSystem.release(handle)
     try folder.remount()
     let expected = wereAllClosed ? [] : pattern(50_000)
     #expect(try folder.contents("photo.jpg") == expected)

@@ -15,11 +15,11 @@ enum Export: Command {
       OptionSpec("on-conflict", value: "HOW", help: ConflictPolicy.help),
     ] + OptionSpec.secret("password", "the password")
   static let notes = """
-    DEST is a folder; it is made if it is missing, for this user only. The copies are not
-    encrypted. Of "--from FOLDER/", what is in it is copied. Each file is read back from the disk
-    and compared before it shows. What is there already is skipped, so an export that was
-    interrupted goes on when it is run again. It works beside a mount. Exit code 15: a photo is
-    damaged, and named; the rest is there.
+    The folder DEST is made if it is missing, for this user only. The copies are
+    not encrypted. Of "--from FOLDER/", what is in it is copied. Each file is read
+    back and compared before it shows. What is there already is skipped, so run it
+    again to go on. It works beside a mount. Exit code 15: a photo is damaged, and
+    named; the rest is there.
     """
   static let takesRawPaths = true
 

@@ -17,13 +17,12 @@ enum Import: Command {
       OptionSpec("skip-duplicates", help: "leave out what the vault holds under another name"),
       OptionSpec("by-date", help: "sort into YYYY/MM by the date in the picture"),
       OptionSpec("name-by-content", help: "add the extension that the contents ask for"),
-    ] + OptionSpec.secret("blob-password", "the password of .securedData sources")
+    ] + OptionSpec.secret("blob-password", "the password of blobs")
     + OptionSpec.secret("password", "the password")
   static let notes = """
-    Folders come with all that is in them, as with 'cp -r'; of "FOLDER/", what is in it. Each file
-    is read back from the disk and compared before it shows. What is there already is skipped, so
-    an import that was interrupted goes on when it is run again. With a blob password, .securedData
-    files are decrypted on their way. The exit code is 0 only if everything is in the vault.
+    Folders come with all that is in them; of "FOLDER/", what is in it. Each file is
+    read back and compared before it shows. What is there already is skipped, so run
+    it again to go on. With a blob password, .securedData files are decrypted.
     """
   static let takesRawPaths = true
 

@@ -8,7 +8,7 @@ enum ConflictPolicy: String, Sendable {
   case skip
   case replace
 
-  static let help = "if another file has the name: rename (default), skip or replace"
+  static let help = "name taken: rename (default), skip or replace"
 
   init(_ arguments: Arguments, _ command: String) throws(CommandError) {
     guard let word = arguments.value(of: "on-conflict") else {
