@@ -42,9 +42,12 @@ package final class Session: @unchecked Sendable {
   /// Set by `loop` before `phase` says so.
   private var loopThread = pthread_self()
 
-  /// Requests are answered by these at most; libfuse starts them when all others are busy. Four carry
-  /// the full load; with ten, which take turns, small files cost a third more CPU (measured).
-  private static let greatestThreadCount: CUnsignedInt = 4
+  /// Requests are answered by these at most; libfuse starts them when all others are busy. Where the
+  /// disk below hangs or is slow, those that wait for it keep nobody else waiting.
+  private static let greatestThreadCount: CUnsignedInt = 24
+  /// Threads beyond these end when they have nothing to do. Four carry the full load; with ten, which
+  /// take turns, small files cost a third more CPU (measured).
+  private static let idleThreadCount: CUnsignedInt = 4
 
   /// "fuse_session_new".
   package init(_ fileSystem: FileSystem, _ options: Options) throws(Failure) {
@@ -92,6 +95,7 @@ package final class Session: @unchecked Sendable {
     guard let configuration = fuse_loop_cfg_create() else { throw .noMemory }
     defer { fuse_loop_cfg_destroy(configuration) }
     fuse_loop_cfg_set_max_threads(configuration, Self.greatestThreadCount)
+    fuse_loop_cfg_set_idle_threads(configuration, Self.idleThreadCount)
     // One descriptor for all threads: their own ones make no difference (measured).
     fuse_loop_cfg_set_clone_fd(configuration, 0)
     Self.letSignalsWake()

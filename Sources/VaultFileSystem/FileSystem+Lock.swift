@@ -22,7 +22,8 @@ extension FileSystem {
   /// once more afterwards for operations that were under way.
   package func close() { phase.store(.closed, ordering: .sequentiallyConsistent) }
 
-  package var isClosed: Bool { phase.load(ordering: .sequentiallyConsistent) == .closed }
+  /// Neither `refuseOpens` nor `close` was called.
+  package var isOpen: Bool { phase.load(ordering: .sequentiallyConsistent) == .open }
 
   /// Files that a program is writing: open for writing, with changes that are not committed.
   package var filesBeingWritten: [String] {

@@ -122,10 +122,10 @@ final class MountedVault: Sendable {
     return error
   }
 
-  /// A mount that was cut off, by a lock or by `umount --force`, is in the table still, or was
-  /// closed by us.
+  /// Programs may have files open of a mount that was cut off: by us, who refuse opens before, or by
+  /// `umount --force`, which leaves it in the table then.
   func save() {
-    let unsaved = fileSystem.commitAll(areAllClosed: !isMounted && !fileSystem.isClosed)
+    let unsaved = fileSystem.commitAll(areAllClosed: !isMounted && fileSystem.isOpen)
     state.withLock { $0.unsaved.formUnion(unsaved) }
   }
 

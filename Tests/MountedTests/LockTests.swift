@@ -348,19 +348,7 @@ extension MountedTests {
 
     @Test("a disk that hangs doesn't keep the folder unlocked, and lock says what is not done")
     func hangingDisk() throws {
-      let folder = try Scratch.makeFolder()
-      let disk = folder + "/disk"
-      defer {
-        _ = try? Command.shell(
-          "fsfreeze -u '\(disk)' 2>/dev/null || true; umount -l '\(disk)'", limit: 20)
-        Scratch.remove(folder)
-      }
-      try Command.shell(
-        """
-        truncate -s 64M '\(folder)/image'; mkdir '\(disk)'
-        mkfs.ext4 -q '\(folder)/image'; mount -o loop '\(folder)/image' '\(disk)'
-        """)
-      try MountedVault.withMounted(backing: disk + "/vault") { vault in
+      try withDisk { disk, vault in
         try vault.shell("cp \"$PHOTOS/photo.jpg\" \"$M/\"")
         let reader = try Command.spawn(
           ["python3", Checkout.workloads + "/reader.py", vault.mountPoint + "/photo.jpg"],
@@ -383,6 +371,49 @@ extension MountedTests {
         try vault.mount()
         try vault.shell("cmp \"$PHOTOS/photo.jpg\" \"$M/photo.jpg\"")
       }
+    }
+
+    @Test("programs that wait for a disk that hangs keep nobody else from looking at photos")
+    func hangingWriters() throws {
+      try withDisk { disk, vault in
+        try vault.shell("cp \"$PHOTOS/photo.jpg\" \"$M/\"; mkdir \"$M\"/writer{1..12}")
+        try Command.shell("fsfreeze -f '\(disk)'")
+        defer { _ = try? Command.shell("fsfreeze -u '\(disk)' 2>/dev/null || true", limit: 20) }
+        let photo = try Photos.folder.get() + "/photo.jpg"
+        let writers = try (1...12).map { number in
+          try Command.spawn(
+            ["cp", photo, "\(vault.mountPoint)/writer\(number)/photo.jpg"],
+            output: "/dev/null", errors: "/dev/null")
+        }
+        usleep(1_000_000)
+        try vault.shell(
+          """
+          timeout 5 ls -l "$M" >/dev/null
+          timeout 5 cmp "$PHOTOS/photo.jpg" "$M/photo.jpg"
+          """)
+        try Command.shell("fsfreeze -u '\(disk)'")
+        for writer in writers { #expect(writer.wait(seconds: 30) == 0) }
+        try vault.shell(
+          "for copy in \"$M\"/writer*/*; do cmp \"$PHOTOS/photo.jpg\" \"$copy\"; done")
+        try vault.unmount()
+      }
+    }
+
+    /// A mounted vault on a small disk of its own, which may be frozen.
+    private func withDisk(_ body: (String, MountedVault) throws -> Void) throws {
+      let folder = try Scratch.makeFolder()
+      let disk = folder + "/disk"
+      defer {
+        _ = try? Command.shell(
+          "fsfreeze -u '\(disk)' 2>/dev/null || true; umount -l '\(disk)'", limit: 20)
+        Scratch.remove(folder)
+      }
+      try Command.shell(
+        """
+        truncate -s 64M '\(folder)/image'; mkdir '\(disk)'
+        mkfs.ext4 -q '\(folder)/image'; mount -o loop '\(folder)/image' '\(disk)'
+        """)
+      try MountedVault.withMounted(backing: disk + "/vault") { vault in try body(disk, vault) }
     }
   }
 }

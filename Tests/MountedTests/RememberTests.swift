@@ -34,7 +34,7 @@ extension MountedTests {
       arguments: ["--remember", "-oremember"])
     func remembers(option: String) throws {
       try withAccount { desktop in
-        _ = try mountUnasked(desktop, expecting: 1)
+        _ = try mountUnasked(desktop, expecting: 64)
         try remember(desktop, option)
         #expect(try mountUnasked(desktop, expecting: 0).errors == "")
         let onTerminal = try desktop.onTerminal("[]", "mount", "alice", desktop.mountPoint)
@@ -57,7 +57,7 @@ extension MountedTests {
           try desktop.photovault(
             "mount", "alice", desktop.mountPoint, input: input, expecting: 12)
         }
-        try desktop.photovault("mount", "alice", desktop.mountPoint, input: "\n", expecting: 1)
+        try desktop.photovault("mount", "alice", desktop.mountPoint, input: "\n", expecting: 64)
         try desktop.photovault(
           "mount", "alice", desktop.mountPoint, "--password-file", wrong, expecting: 12)
         try desktop.photovault(
@@ -76,7 +76,7 @@ extension MountedTests {
           "mount", "alice", desktop.mountPoint, option, input: "wrong", expecting: 12)
         #expect(try desktop.keyringItems() == "")
         try desktop.shell(#"test ! -e "$A/alice.remembered""#)
-        _ = try mountUnasked(desktop, expecting: 1)
+        _ = try mountUnasked(desktop, expecting: 64)
         try desktop.unlocking("mount", "alice", desktop.mountPoint, option, expecting: 0)
         try desktop.photovault("unmount", "alice", expecting: 0)
       }
@@ -180,7 +180,7 @@ extension MountedTests {
           "mount", "alice", desktop.mountPoint, "--remember", expecting: 0)
         #expect(mounted.errors.contains("warning: the password is not remembered: "))
         try desktop.photovault("unmount", "alice", expecting: 0)
-        _ = try mountUnasked(desktop, expecting: 1)
+        _ = try mountUnasked(desktop, expecting: 64)
         try desktop.shell(#"test "$(ls "$A")" = alice.json"#)
       }
     }
