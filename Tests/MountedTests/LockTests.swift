@@ -192,14 +192,15 @@ extension MountedTests {
             "xautolock",
             """
             xautolock -time 60 -locker "sh -c '$LOCK & exec timeout 5 i3lock -n'" & pid=$!
-            sleep 1; xautolock -locknow; sleep 2; kill $pid
+            until xautolock -locknow 2>/dev/null; do sleep 0.2; done
+            again true; kill $pid
             """
           ),
           (
             "xss-lock",
             """
             xss-lock -- sh -c "$LOCK & exec timeout 5 i3lock -n" 2>/dev/null & pid=$!
-            sleep 1; xset s activate; sleep 2; kill $pid 2>/dev/null || true
+            sleep 3; xset s activate; again true; kill $pid 2>/dev/null || true
             """
           ),
           (
@@ -209,11 +210,11 @@ extension MountedTests {
             cp "$XAUTHORITY" "$W/auth"; mkdir "$W/nobody"; chown 65534 "$W/auth" "$W/nobody"
             as="setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=$W/nobody XAUTHORITY=$W/auth"
             $as xscreensaver -no-splash 2>/dev/null & saver=$!
-            sleep 2
+            until $as xscreensaver-command -version 2>/dev/null; do sleep 0.2; done
             $as xscreensaver-command -watch | while read -r event _; do
               if [ "$event" = LOCK ]; then $LOCK; fi
             done & watch=$!
-            sleep 1; $as xscreensaver-command -lock; sleep 3
+            again $as xscreensaver-command -lock
             kill $saver $watch
             """
           ),
@@ -224,6 +225,14 @@ extension MountedTests {
             chmod 0755 "$W/.."
             export LOCK="\(Checkout.program) lock --home $W/../home"
             cat >"$W/script" <<'END'
+            # Until it is locked: under load that takes its time, or the locker isn't listening yet.
+            again() {
+              for _ in $(seq 40); do
+                mountpoint -q "$M" || return 0
+                "$@" || true
+                sleep 0.5
+              done
+            }
             \(script)
             END
             timeout 60 xvfb-run -a bash "$W/script" >/dev/null 2>"$W/errors" || true
