@@ -14,7 +14,7 @@ package struct BlobDigest: Sendable {
     of descriptor: CInt, keys: VaultKeys,
     pieceRead: () throws(StorageError) -> Void = {}
   ) throws(StorageError) {
-    let (header, ciphertextSize) = try Self.header(of: descriptor)
+    let (header, ciphertextSize) = try Blob.header(of: descriptor)
     let expected = try BlobPass.storedHMAC(
       descriptor, header: header, ciphertextSize: ciphertextSize)
     let messageKeys = try keys.keys(for: header)
@@ -74,25 +74,6 @@ package struct BlobDigest: Sendable {
     let count = Int(end[end.count - 1])
     guard (1...Format.blockByteCount).contains(count) else { return 0 }
     return end.suffix(count).allSatisfy { Int($0) == count } ? count : 0
-  }
-
-  private static func header(
-    of descriptor: CInt
-  ) throws(StorageError) -> (header: Header, ciphertextSize: Int64) {
-    var start = [UInt8](repeating: 0, count: Format.passwordHeaderByteCount)
-    let (size, count) = try StorageError.onDisk { () throws(Errno) in
-      let size = Int64(try Syscalls.status(descriptor).st_size)
-      let count = try start.withMutableBytes { buffer throws(Errno) in
-        try Syscalls.read(descriptor, into: buffer, at: 0)
-      }
-      return (size, count)
-    }
-    do throws(SecuredDataError) {
-      let header = try start.withBytes { bytes throws(SecuredDataError) in
-        try Header.parse(UnsafeRawBufferPointer(rebasing: bytes[..<count]), messageSize: size)
-      }
-      return (header, size - Int64(header.byteCount + Format.hmacByteCount))
-    } catch { throw .blob(error) }
   }
 }
 

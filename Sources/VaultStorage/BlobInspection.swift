@@ -52,20 +52,8 @@ struct BlobInspection: Sendable {
       _ descriptor: CInt, _ keys: VaultKeys, withTags: Bool,
       _ pieceRead: (Int) throws(StorageError) -> Void
     ) throws(StorageError) {
-      var start = [UInt8](repeating: 0, count: Format.passwordHeaderByteCount)
-      let (size, count) = try StorageError.onDisk { () throws(Errno) in
-        let size = Int64(try Syscalls.status(descriptor).st_size)
-        let count = try start.withMutableBytes { buffer throws(Errno) in
-          try Syscalls.read(descriptor, into: buffer, at: 0)
-        }
-        return (size, count)
-      }
-      do throws(SecuredDataError) {
-        header = try start.withBytes { bytes throws(SecuredDataError) in
-          try Header.parse(UnsafeRawBufferPointer(rebasing: bytes[..<count]), messageSize: size)
-        }
-      } catch { throw .blob(error) }
-      let ciphertextSize = size - Int64(header.byteCount + Format.hmacByteCount)
+      let ciphertextSize: Int64
+      (header, ciphertextSize) = try Blob.header(of: descriptor)
       needsIndex = ciphertextSize > Int64(ChunkLayout.leafByteCount)
       let pass = try BlobPass(
         of: descriptor, header: header, ciphertextSize: ciphertextSize,
@@ -134,4 +122,26 @@ struct BlobInspection: Sendable {
 
 extension String {
   var lowercasedFirst: String { prefix(1).lowercased() + dropFirst() }
+}
+
+extension Blob {
+  /// Of a stored file, and how much ciphertext is behind it. Throws what no message's is.
+  static func header(
+    of descriptor: CInt
+  ) throws(StorageError) -> (header: Header, ciphertextSize: Int64) {
+    var start = [UInt8](repeating: 0, count: Format.passwordHeaderByteCount)
+    let (size, count) = try StorageError.onDisk { () throws(Errno) in
+      let size = Int64(try Syscalls.status(descriptor).st_size)
+      let count = try start.withMutableBytes { buffer throws(Errno) in
+        try Syscalls.read(descriptor, into: buffer, at: 0)
+      }
+      return (size, count)
+    }
+    do throws(SecuredDataError) {
+      let header = try start.withBytes { bytes throws(SecuredDataError) in
+        try Header.parse(UnsafeRawBufferPointer(rebasing: bytes[..<count]), messageSize: size)
+      }
+      return (header, size - Int64(header.byteCount + Format.hmacByteCount))
+    } catch { throw .blob(error) }
+  }
 }

@@ -431,22 +431,8 @@ final class ExportOutput {
     try TransferFailure.onOutside { () throws(Errno) in try Syscalls.synchronizeData(number) }
     Syscalls.dropPages(of: number)
     let hash = try TransferFailure.inCrypto { () throws(CryptoFailure) in try Digest() }
-    let buffer = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: SourceContent.pieceByteCount, alignment: 64)
-    defer {
-      SecretBytes.wipe(buffer)
-      buffer.deallocate()
-    }
-    var position: Int64 = 0
-    while true {
-      let count = try TransferFailure.onOutside { () throws(Errno) in
-        try Syscalls.read(number, into: buffer, at: position)
-      }
-      if count == 0 { break }
-      try TransferFailure.inCrypto { () throws(CryptoFailure) in
-        try hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-      }
-      position += Int64(count)
+    try SourceContent.read(number) { bytes throws(TransferFailure) in
+      try TransferFailure.inCrypto { () throws(CryptoFailure) in try hash.update(bytes) }
     }
     return try TransferFailure.inCrypto { () throws(CryptoFailure) in try hash.finish() }
   }

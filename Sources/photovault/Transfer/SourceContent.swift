@@ -83,8 +83,15 @@ struct SourceContent: ~Copyable {
           }
         }, sink: sink)
     }
+    try Self.read(number, sink)
+  }
+
+  /// Hands out all that an open file holds.
+  static func read(
+    _ number: CInt, _ sink: (UnsafeRawBufferPointer) throws(TransferFailure) -> Void
+  ) throws(TransferFailure) {
     let buffer = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: Self.pieceByteCount, alignment: 64)
+      byteCount: pieceByteCount, alignment: 64)
     defer {
       SecretBytes.wipe(buffer)
       buffer.deallocate()
