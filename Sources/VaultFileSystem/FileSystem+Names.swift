@@ -147,6 +147,16 @@ extension FileSystem {
     }
   }
 
+  /// nil for what has no seal, such as a file of several names.
+  static func liftSeal(
+    of stored: StoredName, _ name: FileName, _ directory: VaultDirectory, _ status: stat
+  ) throws(FileSystemError) -> LiftedSeal? {
+    guard status.st_nlink == 1 else { return nil }
+    do throws(StorageError) {
+      return try LiftedSeal(of: stored, named: name, in: directory)
+    } catch { throw .storage(error) }
+  }
+
   /// "link". A new file is committed first: a second name needs something to lead to.
   package func link(
     _ node: NodeID, as name: FileName, in parent: NodeID
@@ -177,7 +187,12 @@ extension FileSystem {
           try directory.prepareCompanion(stored, for: name)
           return stored
         }
+        // With two names it belongs to neither alone.
+        var seal: LiftedSeal?
         do throws(FileSystemError) {
+          if inode.isRegular {
+            seal = try Self.liftSeal(of: old.stored, old.name, oldDirectory, before)
+          }
           try calling { () throws(Errno) in
             try Syscalls.link(
               old.stored.entry, in: oldDirectory.fd.rawValue, as: stored.entry,
@@ -185,6 +200,7 @@ extension FileSystem {
           }
         } catch {
           directory.removeCompanion(stored)
+          seal?.put(named: old.name, in: oldDirectory)
           throw error
         }
         let link = Link(parent: parent, name: name, stored: stored)

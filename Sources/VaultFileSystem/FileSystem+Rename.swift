@@ -50,6 +50,11 @@ extension FileSystem {
       (node, directory) = try fileSystem.opened(inode)
     }
 
+    func liftSeal(of found: Found) throws(FileSystemError) -> LiftedSeal? {
+      guard found.kind == .blob else { return nil }
+      return try FileSystem.liftSeal(of: found.stored, name, directory, found.status)
+    }
+
     func link(_ stored: StoredName) -> Link { Link(parent: inode, name: name, stored: stored) }
   }
 
@@ -159,7 +164,9 @@ extension FileSystem {
     if let loser, let replaced, !replaced.isDirectory {
       keepForHandles(loser, replaced, new.directory)
     }
+    var seal: LiftedSeal?
     do throws(FileSystemError) {
+      seal = try old.liftSeal(of: source)
       if let replaced, replaced.isDirectory {
         try putOver(emptyDirectory: replaced, source, old, new, stored)
       } else {
@@ -169,8 +176,10 @@ extension FileSystem {
       }
     } catch {
       new.directory.removeCompanion(stored)
+      seal?.put(named: old.name, in: old.directory)
       throw error
     }
+    seal?.put(named: new.name, in: new.directory)
     if let replaced, !replaced.isDirectory {
       if replaced.stored.companion != stored.companion {
         new.directory.removeCompanion(replaced.stored)
@@ -251,6 +260,32 @@ extension FileSystem {
       try old.directory.prepareCompanion(oldStored, for: old.name)
       return (newStored, oldStored)
     }
+    var sourceSeal: LiftedSeal?
+    var targetSeal: LiftedSeal?
+    do throws(FileSystemError) {
+      sourceSeal = try old.liftSeal(of: source)
+      targetSeal = try new.liftSeal(of: target)
+      try exchange(old, source, newStored, new, target, oldStored)
+    } catch {
+      sourceSeal?.put(named: old.name, in: old.directory)
+      targetSeal?.put(named: new.name, in: new.directory)
+      throw error
+    }
+    sourceSeal?.put(named: new.name, in: new.directory)
+    targetSeal?.put(named: old.name, in: old.directory)
+    let sourceInode = table.find(BackingKey(source.status))
+    let targetInode = table.find(BackingKey(target.status))
+    sourceInode?.remove(old.name, in: old.inode)
+    targetInode?.remove(new.name, in: new.inode)
+    noteMoved(source, to: new, newStored, sourceInode)
+    noteMoved(target, to: old, oldStored, targetInode)
+  }
+
+  /// The steps on the disk.
+  private func exchange(
+    _ old: Side, _ source: Found, _ newStored: StoredName, _ new: Side, _ target: Found,
+    _ oldStored: StoredName
+  ) throws(FileSystemError) {
     let oldDirectory = old.directory.fd.rawValue
     let newDirectory = new.directory.fd.rawValue
     try calling { () throws(Errno) in
@@ -275,12 +310,6 @@ extension FileSystem {
         }
       }
     }
-    let sourceInode = table.find(BackingKey(source.status))
-    let targetInode = table.find(BackingKey(target.status))
-    sourceInode?.remove(old.name, in: old.inode)
-    targetInode?.remove(new.name, in: new.inode)
-    noteMoved(source, to: new, newStored, sourceInode)
-    noteMoved(target, to: old, oldStored, targetInode)
   }
 
   private func noteMoved(_ source: Found, _ old: Side, _ new: Side, _ stored: StoredName) {

@@ -59,6 +59,7 @@ package enum AtomicReplace {
   package static func publish(
     _ written: WrittenBlob, as targets: [Target], replacing: Bool
   ) throws(StorageError) {
+    try seal(written, for: targets)
     if replacing { try written.synchronize() } else { written.startWriteback() }
     for target in targets {
       try target.directory.prepareForEntries()
@@ -79,7 +80,16 @@ package enum AtomicReplace {
     }
   }
 
-  /// Copies what a replaced file keeps: owner, mode and extended attributes (but the old index).
+  private static func seal(_ written: WrittenBlob, for targets: [Target]) throws(StorageError) {
+    guard let target = targets.first, targets.count == 1 else {
+      try? BlobAttribute.remove(PlaceSeal.attribute, from: written.descriptor)
+      return
+    }
+    try PlaceSeal(written.blob.header, of: target.name, in: target.directory)
+      .put(on: written.descriptor)
+  }
+
+  /// Copies what a replaced file keeps: owner, mode and extended attributes (but the vault's own).
   /// The owner is kept as far as this process may give files away.
   package static func copyAttributes(
     from old: CInt, to new: CInt
@@ -91,7 +101,7 @@ package enum AtomicReplace {
         guard error == .notSupported else { throw error }
         names = []
       }
-      for name in names where name.hasPrefix("user.") && name != ChunkIndex.attribute {
+      for name in names where name.hasPrefix("user.") && !BlobAttribute.isOwn(name) {
         try Syscalls.setExtendedAttribute(
           new, name, try Syscalls.extendedAttribute(old, name))
       }

@@ -319,20 +319,12 @@ package final class Blob: Sendable {
     let pass = try BlobPass(
       of: descriptor, header: header, ciphertextSize: ciphertextSize, messageKeys: messageKeys,
       keys: keys)
-    try storeIndex(pass.leafTags, plaintextSize: pass.plaintextSize, hmac: pass.hmac)
+    if isWritable, pass.leafTags.count > 1 {
+      try ChunkIndex.store(
+        pass.leafTags, plaintextSize: pass.plaintextSize, keys: keys, header: header,
+        hmac: pass.hmac, on: descriptor)
+    }
     return Verified(plaintextSize: pass.plaintextSize, level: 0, chunkTags: pass.leafTags)
-  }
-
-  /// Gives the blob the index that it lacked, where the disk can hold it.
-  private func storeIndex(
-    _ leafTags: [GMAC.Tag], plaintextSize: Int64, hmac: [UInt8]
-  ) throws(StorageError) {
-    guard isWritable, leafTags.count > 1 else { return }
-    let index = try ChunkIndex(
-      plaintextSize: plaintextSize, leafTags: leafTags, keys: keys, header: header)
-    let bytes = try index.encoded(keys: keys, header: header, hmac: hmac)
-    // No room, no xattrs, or no right to write this file: the index is only an accelerator.
-    try? Syscalls.setExtendedAttribute(descriptor, ChunkIndex.attribute, bytes)
   }
 
   /// How many of the last block's bytes are padding. `blocks`: the last block and the one before
@@ -396,7 +388,8 @@ package final class Blob: Sendable {
     }
   }
 
-  /// Computes the tags of a chunk's leaves and compares them with the chunk's own.
+  /// Takes the tags of a chunk's leaves from beside the index, or computes them, and compares them
+  /// with the chunk's own.
   private func verifyChunk(
     _ number: Int, _ verified: Verified, keeping: Bool
   ) throws(StorageError) -> OpenedChunk {
@@ -404,6 +397,17 @@ package final class Blob: Sendable {
     let first = number << verified.level
     let start = Int64(first) * leafSize
     let end = min(start + leafSize << verified.level, ciphertextSize)
+    func isChunk(of tags: [GMAC.Tag]) throws(StorageError) -> Bool {
+      try ChunkIndex.chunkTag(
+        level: verified.level, number: number, leaves: tags[...], keys: keys, header: header
+      ).matches(verified.chunkTags[number])
+    }
+    let leafCount = ChunkLayout.leafCount(ciphertextSize: end - start)
+    if let tags = StoredLeafTags.load(first..<(first + leafCount), from: descriptor),
+      try isChunk(of: tags)
+    {
+      return (tags, nil)
+    }
     let authenticator = try ChunkAuthenticator(keys: keys, header: header)
     let memory = keeping ? VerifiedCiphertext(byteCount: 16 + Int(end - start)) : nil
     let buffer = memory?.memory ?? BlobBuffer.take()
@@ -427,9 +431,7 @@ package final class Blob: Sendable {
       tags.append(
         try authenticator.tag(leaf: first + tags.count, UnsafeRawBufferPointer(bytes)))
     }
-    let tag = try ChunkIndex.chunkTag(
-      level: verified.level, number: number, leaves: tags[...], keys: keys, header: header)
-    guard tag.matches(verified.chunkTags[number]) else { throw .blob(.notAuthenticated) }
+    guard try isChunk(of: tags) else { throw .blob(.notAuthenticated) }
     return (tags, memory.map { KeptCiphertext($0, offset: 0, range: start..<end) })
   }
 

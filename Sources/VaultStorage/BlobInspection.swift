@@ -7,6 +7,9 @@ struct BlobInspection: Sendable {
   /// nil for a good blob.
   var damage: (kind: VaultFinding.Kind, reason: String)?
   var index = Index.good
+  /// Of a good blob.
+  var header: Header?
+  var seal = PlaceSeal.Standing.right
   /// Stored names of attributes that can't be decoded.
   var attributes: [FileName] = []
 
@@ -18,6 +21,7 @@ struct BlobInspection: Sendable {
 
   var isClean: Bool {
     if case .wrong = index { return false }
+    if case .wrong = seal { return false }
     return damage == nil && attributes.isEmpty
   }
 
@@ -29,7 +33,8 @@ struct BlobInspection: Sendable {
     do throws(StorageError) {
       let known = try Self.attribute(ChunkIndex.attribute, of: descriptor)
       let blob = try Whole(descriptor, keys, withTags: known != nil, pieceRead)
-      index = try Self.compare(known, with: blob, keys)
+      index = try Self.compare(known, with: blob, descriptor, keys)
+      header = blob.header
     } catch {
       switch error {
       case .blob(let reason): damage = (.blob, Self.sentence(reason))
@@ -44,9 +49,12 @@ struct BlobInspection: Sendable {
   /// A blob that was verified, and the index that it should have.
   struct Whole {
     let header: Header
+    let leafTags: [GMAC.Tag]
     /// nil where one leaf is all there is.
     let index: [UInt8]?
     let needsIndex: Bool
+    private let pass: BlobPass
+    private let keys: VaultKeys
 
     init(
       _ descriptor: CInt, _ keys: VaultKeys, withTags: Bool,
@@ -55,24 +63,40 @@ struct BlobInspection: Sendable {
       let ciphertextSize: Int64
       (header, ciphertextSize) = try Blob.header(of: descriptor)
       needsIndex = ciphertextSize > Int64(ChunkLayout.leafByteCount)
-      let pass = try BlobPass(
+      pass = try BlobPass(
         of: descriptor, header: header, ciphertextSize: ciphertextSize,
         messageKeys: try keys.keys(for: header), keys: keys, withTags: withTags && needsIndex,
         pieceRead: pieceRead)
+      leafTags = pass.leafTags
+      self.keys = keys
       index =
-        pass.leafTags.count > 1
+        leafTags.count > 1
         ? try ChunkIndex(
-          plaintextSize: pass.plaintextSize, leafTags: pass.leafTags, keys: keys, header: header
+          plaintextSize: pass.plaintextSize, leafTags: leafTags, keys: keys, header: header
         ).encoded(keys: keys, header: header, hmac: pass.hmac) : nil
+    }
+
+    /// False where the disk refuses.
+    func storeIndex(on file: CInt) throws(StorageError) -> Bool {
+      try StorageError.onDisk { () throws(Errno) in
+        try BlobAttribute.remove(ChunkIndex.attribute, from: file)
+        try StoredLeafTags.remove(from: file)
+      }
+      if index == nil { return true }
+      return try ChunkIndex.store(
+        leafTags, plaintextSize: pass.plaintextSize, keys: keys, header: header, hmac: pass.hmac,
+        on: file)
     }
   }
 
   private static func compare(
-    _ known: [UInt8]?, with blob: Whole, _ keys: VaultKeys
+    _ known: [UInt8]?, with blob: Whole, _ descriptor: CInt, _ keys: VaultKeys
   ) throws(StorageError) -> Index {
     guard let known else { return blob.needsIndex ? .missing : .good }
-    if known == blob.index { return .good }
-    if try ChunkIndex.isGenuine(known, keys: keys, like: blob.header) {
+    if known == blob.index, StoredLeafTags.agree(with: blob.leafTags, on: descriptor) {
+      return .good
+    }
+    if known != blob.index, try ChunkIndex.isGenuine(known, keys: keys, like: blob.header) {
       return .wrong(
         .replaced,
         "a good photo in the place of another photo or version, put there by another program")

@@ -85,12 +85,10 @@ package final class BlobWriter: @unchecked Sendable {
     let hmac = try pipeline.finish(piece, filled)
     let tags = pipeline.leafTags
     if tags.count > 1 {
-      let index = try ChunkIndex(
-        plaintextSize: plaintextSize, leafTags: tags, keys: keys, header: header)
-      let bytes = try index.encoded(keys: keys, header: header, hmac: hmac)
       // Where the disk holds no xattrs the first read makes the tags anew.
-      try? Syscalls.setExtendedAttribute(
-        pipeline.file.descriptor, ChunkIndex.attribute, bytes)
+      try ChunkIndex.store(
+        tags, plaintextSize: plaintextSize, keys: keys, header: header, hmac: hmac,
+        on: pipeline.file.descriptor)
     }
     let blob = Blob(
       written: pipeline.file.opened, header: header, plaintextSize: plaintextSize,

@@ -106,7 +106,7 @@ package struct ChunkIndex: Sendable {
     var input = Array("chunk".utf8) + header.bytes + [UInt8(level)]
     input.append(littleEndian: UInt64(number))
     for leaf in leaves { input.append(leaf) }
-    return GMAC.Tag(prefixOf: try mac(input, keys))
+    return GMAC.Tag(try mac(input, keys))
   }
 
   package func encoded(
@@ -119,6 +119,21 @@ package struct ChunkIndex: Sendable {
     for tag in tags { bytes.append(tag) }
     return bytes
       + (try Self.mac(Array("index".utf8) + header.bytes + bytes, keys))[..<Self.macByteCount]
+  }
+
+  /// Gives a blob its index, and what else the disk holds of its leaves' tags; false where it has no
+  /// room, no xattrs or no right to write: the index is only an accelerator.
+  @discardableResult
+  static func store(
+    _ leafTags: [GMAC.Tag], plaintextSize: Int64, keys: VaultKeys, header: Header, hmac: [UInt8],
+    on file: CInt
+  ) throws(StorageError) -> Bool {
+    let index = try ChunkIndex(
+      plaintextSize: plaintextSize, leafTags: leafTags, keys: keys, header: header)
+    let bytes = try index.encoded(keys: keys, header: header, hmac: hmac)
+    do throws(Errno) { try BlobAttribute.set(attribute, bytes, on: file) } catch { return false }
+    StoredLeafTags.store(leafTags, on: file)
+    return true
   }
 
   /// nil when `bytes` are not the index of the blob with this header, HMAC and ciphertext size.
@@ -142,11 +157,7 @@ package struct ChunkIndex: Sendable {
     let tagCount = (body.count - fixedByteCount) / 16
     guard tagCount == (leafCount + (1 << level) - 1) >> level else { return nil }
     let tags = (0..<tagCount).map { number in
-      var tag = GMAC.Tag()
-      withUnsafeMutableBytes(of: &tag) { target in
-        for index in 0..<16 { target[index] = body[fixedByteCount + 16 * number + index] }
-      }
-      return tag
+      GMAC.Tag(body[(fixedByteCount + 16 * number)...])
     }
     return ChunkIndex(plaintextSize: size, level: level, tags: tags)
   }
@@ -182,22 +193,9 @@ package struct ChunkIndex: Sendable {
   }
 }
 
-extension GMAC.Tag {
-  fileprivate init(prefixOf bytes: [UInt8]) {
-    self.init()
-    withUnsafeMutableBytes(of: &self) { target in
-      for index in 0..<16 { target[index] = bytes[index] }
-    }
-  }
-}
-
 extension [UInt8] {
   fileprivate mutating func append(littleEndian number: UInt64) {
     for shift in 0..<8 { append(UInt8(truncatingIfNeeded: number >> (8 * UInt64(shift)))) }
-  }
-
-  fileprivate mutating func append(_ tag: GMAC.Tag) {
-    Swift.withUnsafeBytes(of: tag) { append(contentsOf: $0) }
   }
 }
 

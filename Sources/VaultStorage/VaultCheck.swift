@@ -7,9 +7,8 @@ import Synchronization
 /// `directory.id`. It changes nothing and goes on beside a mount: what changes while it is looked
 /// at is looked at again.
 ///
-/// What it can't see: an older version of a photo, or another photo of the same vault, that was put
-/// in a photo's place together with its own chunk index, and files that were deleted. All that is
-/// there is genuine then.
+/// What it can't see: an older version of a photo that was put back together with its attributes,
+/// and files that were deleted. All that is there is genuine then.
 package final class VaultCheck: Sendable {
   let context: VaultContext
   let root: SharedDescriptor
@@ -28,6 +27,7 @@ package final class VaultCheck: Sendable {
     /// No finding if somebody is writing them or about to use them.
     var debris: [VaultFinding] = []
     var unindexed: [EntryPlace] = []
+    var unsealed: [EntryPlace] = []
     var batches: [Batch] = []
     var isWalking = true
     var isStopped = false
@@ -42,6 +42,7 @@ package final class VaultCheck: Sendable {
     let bytes = Atomic<Int64>(0)
     let directories = Atomic(0)
     let unindexed = Atomic(0)
+    let unsealed = Atomic(0)
     let setAside = Atomic(0)
     let expectedFiles = Atomic(-1)
     let expectedBytes = Atomic<Int64>(0)
@@ -60,6 +61,7 @@ package final class VaultCheck: Sendable {
     /// False where it was stopped before its end.
     package internal(set) var isComplete: Bool
     var unindexed: [EntryPlace]
+    var unsealed: [EntryPlace]
   }
 
   private init(context: VaultContext, root: SharedDescriptor, isRepairing: Bool) {
@@ -137,7 +139,7 @@ package final class VaultCheck: Sendable {
       let findings = state.findings + (isInUse ? [] : state.debris)
       return Report(
         counts: counts, findings: findings.sorted { $0.isBefore($1) },
-        isComplete: !state.isStopped, unindexed: state.unindexed)
+        isComplete: !state.isStopped, unindexed: state.unindexed, unsealed: state.unsealed)
     }
   }
 
@@ -172,6 +174,7 @@ package final class VaultCheck: Sendable {
       files: seen.files.load(ordering: .relaxed), bytes: seen.bytes.load(ordering: .relaxed),
       directories: seen.directories.load(ordering: .relaxed),
       unindexed: seen.unindexed.load(ordering: .relaxed),
+      unsealed: seen.unsealed.load(ordering: .relaxed),
       setAside: seen.setAside.load(ordering: .relaxed))
   }
 
@@ -325,13 +328,18 @@ extension VaultCheck {
   private func inspect(_ item: Batch.Item, _ batch: Batch) throws(StorageError) {
     let place = batch.place.entry(item.stored, shownAs: item.name)
     if item.type == UInt8(DT_REG) {
-      guard let found = try inspectBlob(item.stored, in: batch.directory) else { return }
+      guard let found = try inspectBlob(item, in: batch.directory) else { return }
       seen.files.add(1, ordering: .relaxed)
       if case .missing = found.index { noteUnindexed(place) }
       if let (kind, reason) = found.damage {
         return add(kind, place, item.lost == nil ? reason : "\(reason), and its name is lost")
       }
       if case .wrong(let kind, let reason) = found.index { add(kind, place, reason) }
+      switch (found.seal, found.index) {
+      case (.right, _), (.wrong, .wrong(.replaced, _)): break
+      case (.missing, _): noteUnsealed(place)
+      case (.wrong, _): add(.moved, place, Self.movedReason)
+      }
       if !found.attributes.isEmpty { addAttributes(found.attributes.count, place) }
     } else if item.type == UInt8(DT_LNK) {
       do throws(StorageError) {
@@ -357,10 +365,29 @@ extension VaultCheck {
     if isRepairing { state.withLock { $0.unindexed.append(place) } }
   }
 
+  private static let movedReason =
+    "a good photo that was not stored under this name, put there by another program"
+
+  private func noteUnsealed(_ place: EntryPlace) {
+    seen.unsealed.add(1, ordering: .relaxed)
+    if isRepairing { state.withLock { $0.unsealed.append(place) } }
+  }
+
+  /// Names that can't be computed, such as those of conflict copies, are not what a seal is for.
+  private func seal(
+    of item: Batch.Item, _ header: Header?, on file: CInt, in directory: VaultDirectory
+  ) throws(StorageError) -> PlaceSeal.Standing {
+    guard let header, let name = item.name,
+      try directory.storedName(name, kind: .blob).entry == item.stored
+    else { return .right }
+    return try PlaceSeal(header, of: name, in: directory).standing(on: file)
+  }
+
   /// nil when the file is gone.
   private func inspectBlob(
-    _ stored: FileName, in directory: VaultDirectory
+    _ item: Batch.Item, in directory: VaultDirectory
   ) throws(StorageError) -> BlobInspection? {
+    let stored = item.stored
     var attempt = 0
     while true {
       attempt += 1
@@ -374,11 +401,14 @@ extension VaultCheck {
         let identity = VaultContext.FileIdentity(
           device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
         if status.st_nlink > 1, let known = state.withLock({ $0.links[identity] }) { return known }
-        let found = try BlobInspection(of: number, keys: context.keys) {
+        var found = try BlobInspection(of: number, keys: context.keys) {
           count throws(StorageError) in
           read += count
           seen.bytes.add(Int64(count), ordering: .relaxed)
           if isStopped.load(ordering: .relaxed) { throw .system(.interrupted) }
+        }
+        if status.st_nlink == 1 {
+          found.seal = try seal(of: item, found.header, on: number, in: directory)
         }
         var isSure = found.isClean
         if !isSure { isSure = try isUnchanged(stored, in: directory, since: status) }

@@ -14,6 +14,8 @@ package struct VaultFinding: Sendable {
     case index
     /// A good blob with the index of another one: it was put in that one's place from outside.
     case replaced
+    /// A good blob that was not stored under this name.
+    case moved
     /// The name file of a name in long form: the photo is there, its name is not.
     case companion
     /// A stored name that is not of this directory.
@@ -101,6 +103,8 @@ package struct VaultCounts: Sendable, Equatable {
   package var directories = 0
   /// Blobs without a chunk index that had use for one. No damage.
   package var unindexed = 0
+  /// Blobs that don't say where they belong. No damage.
+  package var unsealed = 0
   /// Files that an earlier repair put out of the way.
   package var setAside = 0
 }

@@ -42,6 +42,9 @@ private final class VaultRepair {
     for place in report.unindexed where rebuild(place.components) {
       report.counts.unindexed -= 1
     }
+    for place in report.unsealed where (try? seal(place.components, place.path)) == true {
+      report.counts.unsealed -= 1
+    }
     for index in order(report.findings) {
       let finding = report.findings[index]
       if finding.repair == .none {
@@ -67,7 +70,7 @@ private final class VaultRepair {
     }
     func rank(_ finding: VaultFinding) -> Int {
       switch finding.kind {
-      case .blob, .link, .attribute, .index, .replaced, .unreadable, .stranger: 0
+      case .blob, .link, .attribute, .index, .replaced, .moved, .unreadable, .stranger: 0
       case .companion: 1
       case .name: 2
       case .leftover, .orphan: 3
@@ -96,6 +99,9 @@ private final class VaultRepair {
     case .attribute: return try keepAttributes(path)
     case .index, .replaced:
       return rebuild(path) ? .mended("the index was made anew") : .failed("the disk refused")
+    case .moved:
+      return try seal(path, finding.path)
+        ? .mended("it belongs here now") : .failed("the disk refused")
     case .companion: return try mendCompanion(path)
     case .name: return try giveName(path)
     case .directory: return try replaceID(path)
@@ -172,16 +178,31 @@ extension VaultRepair {
         try BlobSize.open(stored, in: directory.fd.rawValue)
       }
       let number = file.rawValue
-      let blob = try BlobInspection.Whole(number, context.keys, withTags: true) { _ in }
-      try changing(number) { () throws(Errno) in
-        if let index = blob.index {
-          try Syscalls.setExtendedAttribute(number, ChunkIndex.attribute, index)
-        } else {
-          try remove(ChunkIndex.attribute, from: number)
-        }
-      }
-      return true
+      return try BlobInspection.Whole(number, context.keys, withTags: true) { _ in }
+        .storeIndex(on: number)
     } catch { return false }
+  }
+
+  /// Says that the photo belongs where it is, which shows as `shown`. False where the disk holds
+  /// no seal.
+  private func seal(_ path: [FileName], _ shown: FileName?) throws(StorageError) -> Bool {
+    guard let name = shown?.bytes.split(separator: 0x2F).last else { return false }
+    let (directory, stored) = try entry(path)
+    return try seal(stored, as: FileName(Array(name)), in: directory)
+  }
+
+  @discardableResult
+  private func seal(
+    _ stored: FileName, as name: FileName, in directory: VaultDirectory
+  ) throws(StorageError) -> Bool {
+    let file = try StorageError.onDisk { () throws(Errno) in
+      try BlobSize.open(stored, in: directory.fd.rawValue)
+    }
+    let number = file.rawValue
+    let seal = try PlaceSeal(try Blob.header(of: number).header, of: name, in: directory)
+    seal.put(on: number)
+    if case .right = try seal.standing(on: number) { return true }
+    return false
   }
 
   private func keepAttributes(_ path: [FileName]) throws(StorageError) -> VaultFinding.Repair {
@@ -201,31 +222,12 @@ extension VaultRepair {
       attributeCount += 1
       folder = try setAside.keep(
         value, as: FileName("attribute-\(attributeCount)"), of: path, reason: "\(name)")
-      try changing(number) { () throws(Errno) in try remove(name, from: number) }
+      try StorageError.onDisk { () throws(Errno) in
+        try BlobAttribute.remove(name, from: number)
+      }
     }
     return folder.isEmpty
       ? .mended("put right with another of its names") : .setAside(folder)
-  }
-
-  /// Attributes of a photo that is read-only can't be set: for that moment it is not.
-  private func changing(
-    _ file: CInt, _ change: () throws(Errno) -> Void
-  ) throws(StorageError) {
-    try StorageError.onDisk { () throws(Errno) in
-      do throws(Errno) { try change() } catch {
-        guard error == .permissionDenied else { throw error }
-        let mode = try Syscalls.status(file).st_mode & 0o7777
-        try Syscalls.setMode(file, mode | 0o200)
-        defer { try? Syscalls.setMode(file, mode) }
-        try change()
-      }
-    }
-  }
-
-  private func remove(_ attribute: FileName, from file: CInt) throws(Errno) {
-    do throws(Errno) { try Syscalls.removeExtendedAttribute(file, attribute) } catch {
-      if error != .noAttribute { throw error }
-    }
   }
 }
 
@@ -301,6 +303,9 @@ extension VaultRepair {
     let folder = try setAside.noted(path, "is now \(target.entry)")
     try StorageError.onDisk { () throws(Errno) in
       try Syscalls.renameToNewName(stored, to: target.entry, in: directory.fd.rawValue)
+    }
+    if kind == .blob, status.st_nlink == 1 {
+      try seal(target.entry, as: name, in: directory)
     }
     return .renamed(to: name, folder)
   }

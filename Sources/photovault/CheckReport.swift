@@ -20,6 +20,7 @@ struct CheckReport: Encodable {
     let orphans: Int
     let strangers: Int
     let missingIndexes: Int
+    let missingSeals: Int
     let setAside: Int
   }
 
@@ -44,7 +45,8 @@ struct CheckReport: Encodable {
       files: report.counts.files, bytes: report.counts.bytes,
       directories: report.counts.directories, damaged: report.findings.count { $0.isDamage },
       leftovers: count(.leftover), orphans: count(.orphan), strangers: count(.stranger),
-      missingIndexes: report.counts.unindexed, setAside: report.counts.setAside)
+      missingIndexes: report.counts.unindexed, missingSeals: report.counts.unsealed,
+      setAside: report.counts.setAside)
     findings = report.findings.map { finding in
       let (repair, detail) = CheckText.words(finding.repair)
       return Finding(
@@ -75,6 +77,7 @@ enum CheckText {
     case .blob, .link, .attribute, .directory: "damaged"
     case .index: "wrong index"
     case .replaced: "replaced"
+    case .moved: "moved"
     case .companion, .name: "name lost"
     case .unreadable: "unreadable"
     case .leftover, .orphan: "left over"
@@ -110,6 +113,11 @@ enum CheckText {
       lines.append(
         "\(counted(counts.unindexed, "chunk index", "chunk indexes")) missing: no damage, but "
           + "such photos open more slowly")
+    }
+    if counts.unsealed > 0 {
+      lines.append(
+        "\(counted(counts.unsealed, "place seal")) missing: no damage, but whether such photos "
+          + "were exchanged can't be told")
     }
     var result = damaged == 0 ? "no damage" : "\(damaged) damaged"
     if damaged > 0, repaired {

@@ -91,7 +91,7 @@ import VaultStorage
         let allowed = states + ends + (afterCrash ? endsOfCrashes : [])
         #expect(allowed.contains(found), "\(scenario), \(what)")
       }
-      let findings = try folder.check()
+      let findings = try folder.check().findings
       #expect(
         findings.allSatisfy { $0.kind == .orphan }, "\(scenario), \(what): \(findings)")
     }

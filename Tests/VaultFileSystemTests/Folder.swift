@@ -39,7 +39,7 @@ final class Folder {
   }
 
   /// What `photovault check` says.
-  func check() throws -> [VaultFinding] { try template.check(directory) }
+  func check() throws -> VaultCheck.Report { try template.check(directory) }
 
   func node(_ path: String) throws -> NodeID {
     var node: NodeID = 1

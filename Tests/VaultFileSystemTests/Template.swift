@@ -47,8 +47,8 @@ struct Template: Sendable {
     throw StorageError.alreadyOpen
   }
 
-  func check(_ directory: String) throws -> [VaultFinding] {
+  func check(_ directory: String) throws -> VaultCheck.Report {
     try VaultCheck.open(at: directory, repairing: false) { _ in keys }
-      .run(threadCount: 1, everyMilliseconds: 1000).findings
+      .run(threadCount: 1, everyMilliseconds: 1000)
   }
 }

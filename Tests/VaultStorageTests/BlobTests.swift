@@ -96,6 +96,20 @@ import Testing
     try Syscalls.setExtendedAttribute(file.rawValue, ChunkIndex.attribute, bytes)
   }
 
+  /// Changes what a disk holds of the tags of a blob's leaves; nil takes it away.
+  private func setLeafTags(_ path: String, _ change: ([UInt8]) -> [UInt8]?) throws {
+    let file = try Syscalls.open(FileName(path), flags: O_RDONLY)
+    for name in try Syscalls.extendedAttributeNames(file.rawValue)
+    where name.hasPrefix(StoredLeafTags.prefix) {
+      let value = try Syscalls.extendedAttribute(file.rawValue, name)
+      if let value = change(value) {
+        try Syscalls.setExtendedAttribute(file.rawValue, name, value)
+      } else {
+        try Syscalls.removeExtendedAttribute(file.rawValue, name)
+      }
+    }
+  }
+
   @Test(arguments: sizes) func aBlobIsARNCryptorMessageOfExactlyTheseBytes(size: Int) throws {
     try TestVault.with(.plain) { place in
       let vault = try place.open()
@@ -184,6 +198,7 @@ import Testing
       let bytes = Self.plaintext(Self.bigSize)
       let stored = try store(bytes, as: "film", in: vault)
       let path = place.path + "/" + stored.entry.text
+      try setLeafTags(path) { _ in nil }
       let blob = try open(stored, vault)
       #expect(try read(blob, 4096) == Array(bytes[..<4096]))
       try change(path, at: 34 + 100_000)
@@ -198,6 +213,83 @@ import Testing
       }
       #expect(isRefused { _ = try read(blob, 5000, at: 99_000) })
       #expect(try read(blob, 5000, at: 132_000) == Array(bytes[132_000..<137_000]))
+    }
+  }
+
+  /// tmpfs holds them, as xfs and btrfs do.
+  private static let roomyDisk = "/dev/shm"
+
+  @Test func aDiskThatHoldsTheTagsOfAllLeavesSparesReading() throws {
+    try TestVault.with(.plain, at: Self.roomyDisk) { place in
+      let vault = try place.open()
+      let bytes = Self.plaintext(Self.bigSize)
+      let stored = try store(bytes, as: "film", in: vault)
+      let path = place.path + "/" + stored.entry.text
+      func readCount(_ offset: Int) throws -> Int {
+        let blob = try open(stored, vault)
+        let calls = Mutex(0)
+        SyscallFaults.arm { call in
+          if call == .read { calls.withLock { $0 += 1 } }
+          return nil
+        }
+        defer { SyscallFaults.disarm() }
+        #expect(
+          try read(blob, 100, at: Int64(offset)) == Array(bytes[offset..<(offset + 100)]))
+        return calls.withLock { $0 }
+      }
+      let offsets = [0, 262_144, 20_000_000, Self.bigSize - 100]
+      for offset in offsets { #expect(try readCount(offset) == 1) }
+      var count = 0
+      try setLeafTags(path) { value in
+        count += value.count
+        return value
+      }
+      #expect(count == 16 * (Self.bigSize / 65_536 + 1))
+      // A whole chunk of four leaves, then the leaf; the first chunk is kept in memory.
+      try setLeafTags(path) { _ in nil }
+      for offset in offsets.dropLast() {
+        #expect(try readCount(offset) == (offset == 0 ? 4 : 5))
+      }
+    }
+  }
+
+  @Test func leafTagsOnTheDiskAreNotTrusted() throws {
+    try TestVault.with(.plain, at: Self.roomyDisk) { place in
+      let vault = try place.open()
+      let bytes = Self.plaintext(Self.bigSize)
+      let stored = try store(bytes, as: "film", in: vault)
+      let path = place.path + "/" + stored.entry.text
+      let other = try store(Self.plaintext(Self.bigSize, seed: 2), as: "other", in: vault)
+      var others: [[UInt8]] = []
+      try setLeafTags(place.path + "/" + other.entry.text) { value in
+        others.append(value)
+        return value
+      }
+      let wrong: [([UInt8]) -> [UInt8]?] = [
+        { value in value.map { $0 ^ 1 } }, { Array($0.dropLast()) }, { Array($0.dropFirst()) },
+        { _ in [] }, { _ in [1] }, { $0 + [0] }, { Array($0.reversed()) },
+        { value in others.first { $0.count == value.count } },
+      ]
+      for change in wrong {
+        var good: [[UInt8]] = []
+        try setLeafTags(path) { value in
+          good.append(value)
+          return change(value)
+        }
+        let blob = try open(stored, vault)
+        for offset in stride(from: 5, to: Self.bigSize, by: 7_000_001) {
+          #expect(
+            try read(blob, 100_000, at: Int64(offset))
+              == Array(bytes[offset...].prefix(100_000)))
+        }
+        good.reverse()
+        try setLeafTags(path) { _ in good.popLast() }
+      }
+      // Right tags don't make altered bytes right.
+      try self.change(path, at: 34 + 20_000_000)
+      let blob = try open(stored, vault)
+      #expect(isRefused { _ = try read(blob, 100, at: 20_000_000) })
+      #expect(try read(blob, 100) == Array(bytes[..<100]))
     }
   }
 

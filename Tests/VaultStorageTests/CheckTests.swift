@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Platform
+@testable import SecuredData
 @testable import VaultStorage
 
 /// What `check` sees of each kind of damage, and that it sees nothing else.
@@ -79,13 +80,96 @@ import Testing
     }
   }
 
-  /// The limit of it: names are not part of a blob, nor of its index.
-  @Test func photosExchangedWithTheirIndexesCantBeTold() throws {
+  @Test(arguments: [NamesMode.encrypted, .plain])
+  func photosExchangedWithTheirAttributesAreTold(_ names: NamesMode) throws {
+    try SampleVault.with(names) { sample in
+      for (one, other) in [("film", "album/two"), ("photo", "album/one")] {
+        try sample.move(one, to: "aside")
+        try sample.move(other, to: one)
+        try sample.move("aside", to: other)
+      }
+      #expect(
+        try sample.findings() == [
+          "moved album/one", "moved album/two", "moved film", "moved photo",
+        ])
+    }
+  }
+
+  /// A small photo has no chunk index that would tell.
+  @Test func aSmallPhotoThatWasOverwrittenWithAnotherIsTold() throws {
     try SampleVault.with { sample in
-      try sample.move("film", to: "other")
-      try sample.move("album/two", to: "film")
-      try sample.move("other", to: "album/two")
+      try sample.overwrite("photo", try sample.read("album/one"))
+      #expect(try sample.findings() == ["moved photo"])
+    }
+  }
+
+  /// The limit of it: an older version, put back with all that belongs to it.
+  @Test func anOlderVersionWithItsAttributesCantBeTold() throws {
+    try SampleVault.with { sample in
+      try FileManager.default.copyItem(atPath: sample.path("film"), toPath: sample.path("old"))
+      for name in [SampleVault.index, SampleVault.seal] {
+        try sample.setAttribute(name, of: "old", try sample.attribute(name, of: "film"))
+      }
+      do {
+        let opened = try sample.vault.open()
+        try SampleVault.store(
+          SampleVault.bytes(300_000), as: "film", in: opened.root, opened.keys)
+      }
+      try sample.remove("film")
+      try sample.move("old", to: "film")
       #expect(try sample.findings().isEmpty)
+    }
+  }
+
+  @Test(arguments: [0, 15, -1]) func anAlteredSealIsTold(_ offset: Int) throws {
+    try SampleVault.with { sample in
+      var seal = try sample.attribute(SampleVault.seal, of: "photo")
+      if offset < 0 { seal.removeLast() } else { seal[offset] ^= 1 }
+      try sample.setAttribute(SampleVault.seal, of: "photo", seal)
+      #expect(try sample.findings() == ["moved photo"])
+    }
+  }
+
+  @Test func aMissingSealIsNoDamage() throws {
+    try SampleVault.with { sample in
+      try sample.setAttribute(SampleVault.seal, of: "photo", nil)
+      let report = try sample.check()
+      #expect(report.findings.isEmpty && report.counts.unsealed == 1)
+    }
+  }
+
+  /// A sync program's copy has a name that nobody sealed.
+  @Test func aConflictCopyWithItsAttributesIsNoDamage() throws {
+    try SampleVault.with { sample in
+      let copy =
+        sample.path("photo").dropLast(".securedData".count) + " (conflicted copy).securedData"
+      try FileManager.default.copyItem(atPath: sample.path("photo"), toPath: String(copy))
+      let report = try sample.check()
+      #expect(report.findings.isEmpty && report.counts.unsealed == 0)
+    }
+  }
+
+  @Test(arguments: Expected.values.places) func sealsAreWhatHMACGives(
+    _ place: Expected.Place
+  ) throws {
+    let mode: NamesMode = place.mode == "plain" ? .plain : .encrypted
+    try TestVault.with(mode) { vault in
+      let opened = try vault.open()
+      let id = mode == .plain ? .plain : DirectoryID(Expected.bytes(Expected.values.directoryID))
+      let directory = try VaultDirectory(
+        fd: try Syscalls.duplicate(opened.root.fd.rawValue), id: id, isRoot: true,
+        context: opened.root.context)
+      let name = FileName(Expected.bytes(place.name))
+      try SampleVault.store([1], as: "photo", in: opened.root, opened.keys)
+      let file = try Syscalls.open(
+        try #require(try opened.root.find(FileName("photo"))).stored.entry,
+        in: opened.root.fd.rawValue, flags: O_RDONLY)
+      let header = Header(
+        mode: .password(opened.keys.salts), iv: Expected.bytes(place.iv))
+      try PlaceSeal(header, of: name, in: directory).put(on: file.rawValue)
+      #expect(
+        try Syscalls.extendedAttribute(file.rawValue, PlaceSeal.attribute)
+          == Expected.bytes(place.seal))
     }
   }
 

@@ -37,6 +37,13 @@ struct Expected: Decodable, Sendable {
     let storedValue: String
   }
 
+  struct Place: Decodable, Sendable {
+    let mode: String
+    let iv: String
+    let name: String
+    let seal: String
+  }
+
   let secret: String
   let recoveryKey: String
   let encryptionSalt: String
@@ -48,6 +55,7 @@ struct Expected: Decodable, Sendable {
   let names: [Name]
   let links: [Link]
   let attributes: [Attribute]
+  let places: [Place]
 
   static let values: Expected = {
     do {

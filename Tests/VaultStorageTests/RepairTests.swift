@@ -60,6 +60,20 @@ import Testing
     }
   }
 
+  @Test func sealsAreMadeAnew() throws {
+    try SampleVault.with { sample in
+      try sample.move("film", to: "aside")
+      try sample.move("album/two", to: "film")
+      try sample.move("aside", to: "album/two")
+      try sample.setAttribute(SampleVault.seal, of: "photo", nil)
+      chmod(sample.path("photo"), 0o400)
+      #expect(try repaired(sample) == ["mended moved album/two", "mended moved film"])
+      #expect(try sample.check().counts.unsealed == 0)
+      var status = stat()
+      #expect(stat(sample.path("photo"), &status) == 0 && status.st_mode & 0o777 == 0o400)
+    }
+  }
+
   @Test(arguments: [NamesMode.encrypted, .plain])
   func whatCantBeReadIsSetAsideUnderItsStoredName(_ names: NamesMode) throws {
     try SampleVault.with(names) { sample in

@@ -120,6 +120,7 @@ struct SampleVault {
   }
 
   static let index = ChunkIndex.attribute.text
+  static let seal = PlaceSeal.attribute.text
 
   /// Every stored photo, wherever it is.
   func blobCount() throws -> Int {

@@ -6,8 +6,10 @@ import Testing
 @testable import VaultStorage
 
 /// A directory of its own on the disk, removed behind `body`.
-func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
-  let path = FileManager.default.temporaryDirectory
+func withTemporaryDirectory<Result>(
+  at parent: String = NSTemporaryDirectory(), _ body: (String) throws -> Result
+) throws -> Result {
+  let path = URL(filePath: parent)
     .appendingPathComponent("photovault-test-\(UUID().uuidString)").path
   try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   defer { try? FileManager.default.removeItem(atPath: path) }
@@ -19,9 +21,10 @@ struct TestVault {
   let path: String
 
   static func with<Result>(
-    _ names: NamesMode, _ body: (TestVault) throws -> Result
+    _ names: NamesMode, at parent: String = NSTemporaryDirectory(),
+    _ body: (TestVault) throws -> Result
   ) throws -> Result {
-    try withTemporaryDirectory { parent in
+    try withTemporaryDirectory(at: parent) { parent in
       let vault = TestVault(path: parent + "/vault")
       try FileManager.default.createDirectory(
         atPath: vault.path, withIntermediateDirectories: false)

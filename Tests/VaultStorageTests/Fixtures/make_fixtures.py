@@ -50,6 +50,7 @@ def purpose_key(purpose, length):
 
 NAMES = purpose_key("names", 64)
 XATTRS = purpose_key("xattrs", 64)
+CHUNKS = purpose_key("chunks", 32)
 CONFIG = purpose_key("config", 32)
 
 
@@ -107,11 +108,20 @@ for name, value in ((b"user.comment", b"sunset"), (b"user.empty", b""),
         "storedName": ("user.photovault.x."
                        + b64(siv(XATTRS, name, b"photovault/1/xattr/name"))).encode().hex()})
 
+IV = bytes(range(200, 216))
+HEADER = bytes([3, 1]) + ENCRYPTION_SALT + HMAC_SALT + IV
+places = [
+    {"mode": mode, "iv": IV.hex(), "name": name.hex(),
+     "seal": hmac.new(CHUNKS, b"place" + HEADER + directory + name, hashlib.sha256).digest()[:16].hex()}
+    for mode, directory in (("encrypted", DIRECTORY_ID), ("plain", bytes(16)))
+    for name in (b"a", "Köln.jpg".encode(), b"x" * 255)]
+
 print(json.dumps({
     "secret": SECRET.hex(), "recoveryKey": PASSWORD,
     "encryptionSalt": ENCRYPTION_SALT.hex(), "hmacSalt": HMAC_SALT.hex(),
     "vaultID": VAULT_ID.hex(), "directoryID": DIRECTORY_ID.hex(),
     "keys": {"names": NAMES.hex(), "xattrs": XATTRS.hex(),
-             "chunks": purpose_key("chunks", 32).hex(), "config": CONFIG.hex()},
+             "chunks": CHUNKS.hex(), "config": CONFIG.hex()},
     "superblocks": {"encrypted": superblock("encrypted"), "plain": superblock("plain")},
-    "names": names, "links": links, "attributes": attributes}, indent=1))
+    "names": names, "links": links, "attributes": attributes,
+    "places": places}, indent=1))
