@@ -18,7 +18,9 @@ extension FileSystem {
         }
         return complete(status, inode, nil, directory)
       case .stored(let directory, let link):
-        let status = try storedStatus(inode, link, directory)
+        guard let status = try ownStatus(inode, link, directory) else {
+          return try replacedAttributes(inode)
+        }
         return complete(status, inode, link.stored, directory)
       case .pending:
         return try pendingAttributes(inode)
@@ -28,21 +30,53 @@ extension FileSystem {
     }
   }
 
-  /// The stored file's own status. When somebody else put another file in its place (a sync
-  /// program, say), the inode goes on with that one and the kernel's pages are dropped.
+  /// The stored file's own status. Throws ESTALE while programs hold an older version than is there.
   func storedStatus(
     _ inode: Inode, _ link: Link, _ directory: VaultDirectory
   ) throws(FileSystemError) -> stat {
-    let status = try calling { () throws(Errno) in
-      try Syscalls.status(of: link.stored.entry, in: directory.fd.rawValue)
+    guard let status = try ownStatus(inode, link, directory) else { throw .system(.stale) }
+    return status
+  }
+
+  /// The stored file's own status. When somebody else put another file in its place (a sync
+  /// program, say), the inode goes on with that one and the kernel's pages are dropped; but nil
+  /// while the file is open: whoever holds it keeps what he opened, and the other file becomes
+  /// an inode of its own with the next lookup.
+  private func ownStatus(
+    _ inode: Inode, _ link: Link, _ directory: VaultDirectory
+  ) throws(FileSystemError) -> stat? {
+    let status: stat
+    let (key, file) = inode.state.withLock { ($0.key, $0.file) }
+    do throws(Errno) {
+      status = try Syscalls.status(of: link.stored.entry, in: directory.fd.rawValue)
+    } catch {
+      guard error == .noSuchEntry else { throw .system(error) }
+      if file != nil { return nil }
+      // The kernel then asks for the name once more.
+      throw .system(.stale)
     }
-    let key = BackingKey(status)
-    if inode.state.withLock({ $0.key }) != key {
-      guard status.st_mode & S_IFMT == inode.kind, table.rekey(inode, to: key) else {
-        throw .system(.stale)
-      }
-      invalidatePages(of: inode)
+    let found = BackingKey(status)
+    if key == found {
+      file?.meta.withLock { $0.stored?.status = status }
+      return status
     }
+    if file != nil { return nil }
+    guard status.st_mode & S_IFMT == inode.kind, table.rekey(inode, to: found) else {
+      throw .system(.stale)
+    }
+    invalidatePages(of: inode)
+    return status
+  }
+
+  /// Of an open file whose stored version another program replaced or removed.
+  private func replacedAttributes(_ inode: Inode) throws(FileSystemError) -> stat {
+    guard let meta = inode.state.withLock({ $0.file })?.meta.withLock({ $0 }),
+      var status = meta.stored?.status
+    else { throw .system(.stale) }
+    status.st_ino = ino_t(inode.number)
+    status.st_size = off_t(meta.size)
+    status.st_blocks = blkcnt_t((meta.size + 511) / 512)
+    if meta.isDirty, let modified = meta.modified { status.st_mtim = modified }
     return status
   }
 
@@ -179,7 +213,14 @@ extension FileSystem {
   ) throws(FileSystemError) {
     let descriptor = directory.fd.rawValue
     let name = link.stored.entry
-    let before = try storedStatus(inode, link, directory)
+    guard let before = try ownStatus(inode, link, directory) else {
+      // Whose mode and owner would they be?
+      if changes.mode != nil || changes.user != nil || changes.group != nil {
+        throw .system(.stale)
+      }
+      noteTimes(changes, inode)
+      return
+    }
     try calling { () throws(Errno) in
       if changes.user != nil || changes.group != nil {
         try Syscalls.setOwner(
@@ -196,12 +237,17 @@ extension FileSystem {
           modification: changes.modificationTime ?? omitted)
       }
     }
+    noteTimes(changes, inode)
+    if inode.isDirectory { inode.directory?.touched.withLock { $0 = nil } }
+    keepCache(of: inode, from: before, link, directory)
+  }
+
+  /// For the next commit.
+  private func noteTimes(_ changes: AttributeChanges, _ inode: Inode) {
     inode.state.withLock { $0.file }?.meta.withLock { meta in
       if let time = changes.modificationTime { meta.modified = time }
       if let time = changes.accessTime { meta.accessed = time }
     }
-    if inode.isDirectory { inode.directory?.touched.withLock { $0 = nil } }
-    keepCache(of: inode, from: before, link, directory)
   }
 
   /// After a change of ours that left the content alone: the kernel's pages stay right.

@@ -147,12 +147,12 @@ extension FileSystem {
     if let pending = meta.pending {
       try apply(pending, modified: meta.modified, to: written)
       if pending.hasShadow {
-        try putOverShadow(written, first, node, directory)
+        try putOverShadow(written, first, node, directory, pending.shadowed)
       } else {
         do throws(FileSystemError) { try put(written, [first], replacing: false) } catch {
           guard error.errno == .exists else { throw error }
           // Made below the mount since the file was.
-          try putOverShadow(written, first, node, directory)
+          try putOverShadow(written, first, node, directory, nil)
         }
       }
       _ = node.pending.withLock { $0.removeValue(forKey: first.name) }
@@ -166,12 +166,15 @@ extension FileSystem {
         status = nil
       }
       if let status {
+        let old = try openStored(first.stored.entry, in: directory)
+        let number = old.rawValue
+        let found = try calling { () throws(Errno) in try BlobVersion(of: number) }
+        let isForeign = isForeign(found, meta.stored?.version, written)
         // More even after a search: names outside of the vault, say a backup's. They keep what
         // they have.
-        if scanned == nil, Int(status.st_nlink) > links.count {
+        if !isForeign, scanned == nil, Int(status.st_nlink) > links.count {
           return .otherLinks(BackingKey(status))
         }
-        let old = try openStored(first.stored.entry, in: directory)
         try storing { () throws(StorageError) in
           try AtomicReplace.copyAttributes(from: old.rawValue, to: written.descriptor)
         }
@@ -180,8 +183,16 @@ extension FileSystem {
             written.descriptor, access: meta.accessed ?? status.st_atim,
             modification: meta.modified ?? status.st_mtim)
         }
+        if isForeign {
+          try keepForeign(first, unless: meta.stored?.version, written)
+          // A commit that fails from here on is tried again.
+          file.meta.withLock { $0.stored?.version = found }
+        }
       }
-      try put(written, links, replacing: status != nil)
+      for link in links.dropFirst() {
+        try keepForeign(link, unless: meta.stored?.version, written)
+      }
+      try put(written, links, replacing: status != nil || links.count > 1)
     }
     try noteCommitted(written, file)
     for times in before { times.restore() }
@@ -191,12 +202,14 @@ extension FileSystem {
 
   /// The first commit of a file whose name the disk has already.
   private func putOverShadow(
-    _ written: WrittenBlob, _ link: Link, _ node: DirectoryNode, _ directory: VaultDirectory
+    _ written: WrittenBlob, _ link: Link, _ node: DirectoryNode, _ directory: VaultDirectory,
+    _ expected: BlobVersion?
   ) throws(FileSystemError) {
     var shadowed: Found?
     if case .pending(_, let found) = try occupant(of: link.name, node, directory) {
       shadowed = found
     }
+    if shadowed?.kind == .blob { try keepForeign(link, unless: expected, written) }
     try put(written, [link], replacing: shadowed?.kind == .blob)
     guard let shadowed, shadowed.kind == .other else { return }
     try calling { () throws(Errno) in
@@ -285,13 +298,16 @@ extension FileSystem {
   private func noteCommitted(_ written: WrittenBlob, _ file: OpenFile) throws(FileSystemError) {
     let inode = file.inode
     let status = try calling { () throws(Errno) in try Syscalls.status(written.descriptor) }
-    table.rekey(inode, to: BackingKey(status))
+    table.rekey(inode, to: BackingKey(status), isCertain: true)
     let identity = BlobIdentity(status)
     inode.state.withLock { state in
       state.opened = identity
       state.cached = identity
     }
+    let stored = OpenFile.Stored(
+      version: BlobVersion(written.blob), status: status, file: StoredFile(written.blob))
     file.meta.withLock { meta in
+      meta.stored = stored
       meta.isDirty = false
       meta.isOnlyEmptied = false
       meta.modified = nil

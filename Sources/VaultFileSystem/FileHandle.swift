@@ -83,9 +83,10 @@ extension FileSystem {
       return (try BlobWriter(in: directory, keys: vault.keys), stored)
     }
     let status = try calling { () throws(Errno) in try Syscalls.status(writer.descriptor) }
-    let group = try calling { () throws(Errno) in
-      givesAway ? try Self.group(of: caller, in: directory) : status.st_gid
-    }
+    let above = try calling { () throws(Errno) in try Syscalls.status(directory.fd.rawValue) }
+    // Some disks make nameless files in a directory that was removed.
+    if above.st_nlink == 0 { throw .system(.noSuchEntry) }
+    let group = givesAway ? Self.group(of: caller, in: above) : status.st_gid
     let now = timespec.now
     let inode = table.insert(
       kind: S_IFREG, number: UInt64(status.st_ino), key: nil, directory: nil)
@@ -141,11 +142,26 @@ extension FileSystem {
       }
     }
     if let file = known() { return file }
-    let stored = try openStored(inode)
-    let identity = BlobIdentity(stored.status)
-    let content = isEmptied ? Content(writer: nil) : try content(of: inode, stored)
+    let found = try openStored(inode)
+    let status = found.status
+    let identity = BlobIdentity(status)
+    let content: Content
+    let stored: OpenFile.Stored
+    if isEmptied {
+      content = Content(writer: nil)
+      // It may be damaged: nothing is asked of it but which one it is.
+      let descriptor = found.descriptor
+      let number = descriptor.rawValue
+      let version = try calling { () throws(Errno) in try BlobVersion(of: number) }
+      stored = OpenFile.Stored(version: version, status: status, file: StoredFile(descriptor))
+    } else {
+      let (described, blob) = try self.content(of: inode, found)
+      content = described
+      stored = OpenFile.Stored(
+        version: BlobVersion(blob), status: status, file: StoredFile(blob))
+    }
     let file = OpenFile(
-      inode: inode, content: content, meta: OpenFile.Meta(size: content.size))
+      inode: inode, content: content, meta: OpenFile.Meta(size: content.size, stored: stored))
     return inode.state.withLock { state in
       state.handleCount += 1
       if let file = state.file { return file }
@@ -155,21 +171,21 @@ extension FileSystem {
     }
   }
 
-  private struct StoredFile: ~Copyable {
+  private struct FoundFile: ~Copyable {
     let descriptor: FileDescriptor
     /// Of the plaintext; not verified.
     let size: Int64
     let status: stat
   }
 
-  private func openStored(_ inode: Inode) throws(FileSystemError) -> StoredFile {
+  private func openStored(_ inode: Inode) throws(FileSystemError) -> FoundFile {
     try withPlace(of: inode) { place throws(FileSystemError) in
       switch place {
       case .root: throw .system(.isADirectory)
       case .pending, .removed: throw .system(.stale)
       case .stored(let directory, let link):
         let status = try storedStatus(inode, link, directory)
-        return StoredFile(
+        return FoundFile(
           descriptor: try openStored(link.stored.entry, in: directory),
           size: plaintextSize(status, inode, link.stored, directory), status: status)
       }
@@ -348,7 +364,7 @@ extension FileSystem {
   /// What the disk has of a file; every use of it fails where that can't be read.
   private func storedContent(of inode: Inode) -> Content {
     do throws(FileSystemError) {
-      return try content(of: inode, try openStored(inode))
+      return try content(of: inode, try openStored(inode)).0
     } catch {
       var content = Content(writer: nil)
       content.failure = error
@@ -357,13 +373,13 @@ extension FileSystem {
   }
 
   private func content(
-    of inode: Inode, _ stored: consuming StoredFile
-  ) throws(FileSystemError) -> Content {
+    of inode: Inode, _ stored: consuming FoundFile
+  ) throws(FileSystemError) -> (Content, Blob) {
     let size = stored.size
     do throws(StorageError) {
       let blob = try Blob(
         descriptor: stored.descriptor, keys: vault.keys, isWritable: !vault.isReadOnly)
-      return Content(base: blob, size: blob.plaintextSizeIfVerified() ?? size)
+      return (Content(base: blob, size: blob.plaintextSizeIfVerified() ?? size), blob)
     } catch {
       report(error, inode)
       throw .storage(error)

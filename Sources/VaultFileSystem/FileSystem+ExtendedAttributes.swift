@@ -20,7 +20,7 @@ extension FileSystem {
       let stored = try storing { () throws(StorageError) in
         try extendedAttributes.storedName(name)
       }
-      let value = try withDescriptor(place) { descriptor throws(FileSystemError) in
+      let value = try withDescriptor(place, inode) { descriptor throws(FileSystemError) in
         try calling { () throws(Errno) in
           try Syscalls.extendedAttribute(descriptor, stored)
         }
@@ -39,7 +39,7 @@ extension FileSystem {
       }
       let stored: [FileName]
       do throws(FileSystemError) {
-        stored = try withDescriptor(place) { descriptor throws(FileSystemError) in
+        stored = try withDescriptor(place, inode) { descriptor throws(FileSystemError) in
           try calling { () throws(Errno) in try Syscalls.extendedAttributeNames(descriptor) }
         }
       } catch {
@@ -119,7 +119,7 @@ extension FileSystem {
       if case .stored(let directory, let link) = place {
         before = try storedStatus(inode, link, directory)
       }
-      try withDescriptor(place) { descriptor throws(FileSystemError) in
+      try withDescriptor(place, inode) { descriptor throws(FileSystemError) in
         try stored(descriptor, encoded)
       }
       if let before, case .stored(let directory, let link) = place {
@@ -166,7 +166,7 @@ extension FileSystem {
   }
 
   private func withDescriptor<Result>(
-    _ place: Place, _ body: (CInt) throws(FileSystemError) -> Result
+    _ place: Place, _ inode: Inode, _ body: (CInt) throws(FileSystemError) -> Result
   ) throws(FileSystemError) -> Result {
     switch place {
     case .root(let directory):
@@ -179,6 +179,8 @@ extension FileSystem {
       guard [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else {
         throw .system(.notSupported)
       }
+      let isReplaced = inode.state.withLock { $0.file != nil && $0.key != BackingKey(status) }
+      if isReplaced { throw .system(.stale) }
       let file = try openStored(link.stored.entry, in: directory)
       return try body(file.rawValue)
     case .pending, .removed:

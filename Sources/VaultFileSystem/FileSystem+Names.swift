@@ -70,6 +70,12 @@ extension FileSystem {
       try makeOther(name, in: parent, directory, caller) { stored throws(Errno) in
         let descriptor = directory.fd.rawValue
         try Syscalls.makeNode(stored.entry, in: descriptor, mode: mode, device: device)
+        // exFAT's driver makes a file where it can't make a fifo.
+        let made = try Syscalls.status(of: stored.entry, in: descriptor)
+        guard made.st_mode & S_IFMT == mode & S_IFMT else {
+          try? Syscalls.unlink(stored.entry, in: descriptor)
+          throw .notPermitted
+        }
         try Syscalls.setMode(of: stored.entry, in: descriptor, mode & 0o7777)
       }
     }
@@ -84,8 +90,13 @@ extension FileSystem {
         try directory.encodeLinkTarget(target)
       }
       return try makeOther(name, in: parent, directory, caller) { stored throws(Errno) in
-        try Syscalls.makeSymbolicLink(
-          to: encoded, as: stored.entry, in: directory.fd.rawValue)
+        do throws(Errno) {
+          try Syscalls.makeSymbolicLink(
+            to: encoded, as: stored.entry, in: directory.fd.rawValue)
+        } catch {
+          // What Linux's own disks without symbolic links say.
+          throw error == .noSystemCall ? .notPermitted : error
+        }
       }
     }
   }
@@ -121,8 +132,11 @@ extension FileSystem {
 
   /// The caller's group, or that of a set-group-id directory. Source: mkdir(2).
   static func group(of caller: Caller, in directory: VaultDirectory) throws(Errno) -> gid_t {
-    let status = try Syscalls.status(directory.fd.rawValue)
-    return status.st_mode & S_ISGID != 0 ? status.st_gid : caller.group
+    group(of: caller, in: try Syscalls.status(directory.fd.rawValue))
+  }
+
+  static func group(of caller: Caller, in directory: stat) -> gid_t {
+    directory.st_mode & S_ISGID != 0 ? directory.st_gid : caller.group
   }
 
   package func makeDirectory(

@@ -103,15 +103,18 @@ extension FileSystem {
     _ inode: Inode, _ shadowed: Found?, _ old: Side, _ new: Side, _ target: Occupant
   ) throws(FileSystemError) {
     var hasShadow = false
+    var shadow: BlobVersion?
     switch target {
     case .nobody: break
     case .pending(let other, let below):
       if other === inode { return }
       dropPending(other, new.name, new.inode, new.node)
       hasShadow = below != nil
+      if let below { shadow = try version(of: below, in: new.directory) }
     case .stored(let found):
       if found.isDirectory { throw .system(.isADirectory) }
       hasShadow = true
+      shadow = try version(of: found, in: new.directory)
       if let replaced = table.find(BackingKey(found.status)) {
         keepForHandles(replaced, found, new.directory)
         noteRemoved(replaced, new.name, new.inode, found)
@@ -128,6 +131,7 @@ extension FileSystem {
     inode.state.withLock { $0.file }?.meta.withLock { meta in
       meta.pending?.changed = .now
       meta.pending?.hasShadow = hasShadow
+      meta.pending?.shadowed = shadow
     }
   }
 

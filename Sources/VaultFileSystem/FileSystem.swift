@@ -103,6 +103,10 @@ package final class FileSystem: Sendable {
     }
   }
 
+  func invalidate(_ name: FileName, in parent: Inode) {
+    cache.withLock { $0 }?.invalidate(entry: name, in: parent.nodeID)
+  }
+
   func invalidatePages(of inode: Inode) {
     cache.withLock { $0 }?.invalidate(node: inode.nodeID)
   }

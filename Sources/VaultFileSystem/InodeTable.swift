@@ -136,12 +136,17 @@ final class InodeTable: Sendable {
     state.withLock { Self.dropIfUnused(&$0, inode.nodeID) }
   }
 
-  /// The inode's backing file is another one from now on; false if that one is a known inode's.
+  /// The inode's backing file is another one from now on; false if that one is a known inode's. Who
+  /// just made the file is certain: the other's was removed by another program, and the disk gave
+  /// its number again.
   @discardableResult
-  func rekey(_ inode: Inode, to key: BackingKey?) -> Bool {
+  func rekey(_ inode: Inode, to key: BackingKey?, isCertain: Bool = false) -> Bool {
     state.withLock { state in
       let slot = state.slot(of: inode.nodeID)
-      if let key, let owner = state.byKey[key], owner != slot { return false }
+      if let key, let owner = state.byKey[key], owner != slot {
+        guard isCertain else { return false }
+        state.slots[owner].inode?.state.withLock { $0.key = nil }
+      }
       let old = inode.state.withLock { inodeState in
         let old = inodeState.key
         inodeState.key = key

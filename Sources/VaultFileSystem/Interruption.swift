@@ -19,7 +19,8 @@ extension FileSystem {
       if !file.meta.withLock({ $0.isOnlyEmptied }) {
         let written = try encode(&content, file)
         try withExclusive([link.parent]) { () throws(FileSystemError) in
-          try put(written, as: try interruptedName(link.name, node, directory), link, file)
+          let name = try freeName(link.name, note: "interrupted", node, directory)
+          try put(written, as: name, link, file)
         }
         Log.warning("'\(inode.displayPath)' was interrupted; what was written of it is kept")
       }
@@ -67,9 +68,9 @@ extension FileSystem {
     }
   }
 
-  /// A free name in the directory, which is locked.
-  private func interruptedName(
-    _ name: FileName, _ node: DirectoryNode, _ directory: VaultDirectory
+  /// A free name in the directory, which is locked: `NAME (NOTE YYYY-MM-DD hh.mm.ss).EXT`.
+  func freeName(
+    _ name: FileName, note word: String, _ node: DirectoryNode, _ directory: VaultDirectory
   ) throws(FileSystemError) -> FileName {
     var now = time(nil)
     var parts = tm()
@@ -82,7 +83,7 @@ extension FileSystem {
     let suffix = name.bytes[(dot ?? name.count)...]
     for attempt in 1...99 {
       let number = attempt == 1 ? [] : Array(" \(attempt)".utf8)
-      let note = Array(" (interrupted ".utf8) + date + number + Array(")".utf8)
+      let note = Array(" (\(word) ".utf8) + date + number + Array(")".utf8)
       let room = max(0, Self.nameLimit - note.count - suffix.count)
       let free = FileName(Array((stem.prefix(room) + note + suffix).prefix(Self.nameLimit)))
       if case .nobody = try occupant(of: free, node, directory) { return free }

@@ -33,6 +33,8 @@ final class OpenFile: Sendable {
     var accessed: timespec?
     /// Attributes of a file that isn't on the disk yet; nil for all others.
     var pending: Pending?
+    /// What is stored of the file, as far as it is this mount's doing.
+    var stored: Stored?
   }
 
   struct Pending {
@@ -45,12 +47,40 @@ final class OpenFile: Sendable {
     var extendedAttributes: [FileName: [UInt8]] = [:]
     /// It was renamed over a name that the disk has, which the first commit replaces.
     var hasShadow = false
+    /// What the name held then, if that was a photo.
+    var shadowed: BlobVersion?
+  }
+
+  /// The version that the file was opened with or last committed, and whose place the next commit
+  /// takes. Another one under the file's name is somebody else's: a sync program's.
+  struct Stored {
+    var version: BlobVersion
+    /// As last seen under its name.
+    var status: stat
+    /// Keeps the stored file, so that the disk gives its number to no other one.
+    let file: StoredFile
   }
 
   init(inode: Inode, content: consuming Content, meta: Meta) {
     self.inode = inode
     self.content = ContentLock(content)
     self.meta = Mutex(meta)
+  }
+}
+
+/// An open stored file that is replaced soon.
+final class StoredFile: Sendable {
+  private let descriptor: FileDescriptor?
+  private let blob: Blob?
+
+  init(_ descriptor: consuming FileDescriptor) {
+    self.descriptor = consume descriptor
+    blob = nil
+  }
+
+  init(_ blob: Blob) {
+    descriptor = nil
+    self.blob = blob
   }
 }
 

@@ -20,7 +20,7 @@ package final class TemporaryFile: Sendable {
     } catch {
       // O_TMPFILE is missing on vfat, sshfs, overlayfs of old kernels.
       guard [.notSupported, .isADirectory, .invalidArgument, .noSystemCall].contains(error) else {
-        throw .system(error)
+        throw .system(Self.isRemoved(directory) ? .noSuchEntry : error)
       }
       let name = try directory.temporaryName()
       do throws(Errno) {
@@ -31,6 +31,11 @@ package final class TemporaryFile: Sendable {
       } catch { throw .system(error) }
       self.name = Mutex(name)
     }
+  }
+
+  /// ext4 says EPERM to who makes a file in a directory that was removed.
+  private static func isRemoved(_ directory: VaultDirectory) -> Bool {
+    (try? Syscalls.status(directory.fd.rawValue).st_nlink) == 0
   }
 
   package var descriptor: CInt { opened.rawValue }

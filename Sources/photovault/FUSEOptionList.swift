@@ -12,7 +12,8 @@ struct FUSEOptionList {
   /// mount(8)'s own, in /etc/fstab for others to read, or what holds anyway.
   private static let ignored: Set<String> = [
     "rw", "defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "nofail",
-    "_netdev", "relatime", "norelatime", "nodiratime", "default_permissions", "auto_unmount",
+    "_netdev", "relatime", "norelatime", "strictatime", "nodiratime", "lazytime", "nolazytime",
+    "default_permissions", "auto_unmount",
   ]
   /// What libfuse and the kernel understand.
   private static let fuse: Set<String> = [
