@@ -69,10 +69,14 @@ extension FileSystem {
     return try withFreeName(name, in: parent) { _, directory throws(FileSystemError) in
       try makeOther(name, in: parent, directory, caller) { stored throws(Errno) in
         let descriptor = directory.fd.rawValue
-        try Syscalls.makeNode(stored.entry, in: descriptor, mode: mode, device: device)
-        // exFAT's driver makes a file where it can't make a fifo.
-        let made = try Syscalls.status(of: stored.entry, in: descriptor)
-        guard made.st_mode & S_IFMT == mode & S_IFMT else {
+        do throws(Errno) {
+          try Syscalls.makeNode(stored.entry, in: descriptor, mode: mode, device: device)
+        } catch {
+          // exfat-fuse makes a file where it can't make a fifo, at which the kernel wonders.
+          guard error == .inputOutput,
+            let made = try? Syscalls.status(of: stored.entry, in: descriptor),
+            made.st_mode & S_IFMT == S_IFREG
+          else { throw error }
           try? Syscalls.unlink(stored.entry, in: descriptor)
           throw .notPermitted
         }

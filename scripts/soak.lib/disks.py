@@ -128,7 +128,7 @@ class Image(Disk):
             if soak.run("losetup", "--detach", self.loop, check=False).returncode == 0:
                 break
             time.sleep(0.1)
-        soak.wait_until(lambda: not soak.run("losetup", "--associated", self.file).stdout.strip(), 10, "the loop's end")
+        soak.wait_until(lambda: not soak.run("losetup", "--associated", self.file).stdout.strip(), 30, "the loop's end")
         self.loop = None
 
     def end(self):
