@@ -16,7 +16,8 @@ installed_files() {
 0644 share/photovault.desktop.in share/applications/photovault.desktop
 0644 share/photovault@.service.in share/systemd/user/photovault@.service
 0755 share/photovault-desktop.in libexec/photovault-desktop
-0755 decrypt-blob.py share/photovault/decrypt-blob.py
+0755 share/read-vault.py share/photovault/read-vault.py
+0644 ../Sources/FORMAT.md share/photovault/FORMAT.md
 END
 }
 

@@ -55,7 +55,7 @@ package final class ChunkAuthenticator: @unchecked Sendable {
 }
 
 /// The index of a blob's chunks as it stands in `user.photovault.chunks`: an accelerator, trusted
-/// only after its own MAC, and only for exactly the blob that it names. Source: format.md.
+/// only after its own MAC, and only for exactly the blob that it names. Source: FORMAT.md.
 ///
 /// | bytes | field |
 /// |---|---|

@@ -320,7 +320,7 @@ import Testing
       """
       mkdir in; noise in/a.jpg 300000; mkdir in/sub; noise in/sub/b.jpg 5
       import in/
-      python3 '\(scripts)/scripts/decrypt-blob.py' --password-file key -o restored home/photos/alice
+      python3 '\(scripts)/scripts/share/read-vault.py' key home/photos/alice restored
       diff -r in restored
       """)
   }

@@ -39,7 +39,8 @@ extension MountedTests {
           list "$W/tree" '*' | while IFS= read -rd '' file; do sha256sum <"$file"; done | sort >"$W/expected"
           test "$(wc -l <"$W/expected")" -ge 10
           list "$V" '*.securedData' | while IFS= read -rd '' blob; do
-            python3 "$T/../../../scripts/decrypt-blob.py" --password-file "$W/../key" "$blob" | sha256sum
+            python3 "$T/../../../scripts/share/read-vault.py" "$W/../key" "$blob" "$W/opened"
+            sha256sum <"$W/opened"; rm "$W/opened"
           done | sort | diff "$W/expected" -
           """)
       }
@@ -64,10 +65,54 @@ extension MountedTests {
         try Scratch.write(try vault.recoveryKey() + "\n", to: vault.folder + "/key")
         try vault.shell(
           """
-          python3 "$T/../../../scripts/decrypt-blob.py" --password-file "$W/../key" -o "$W/out" "$V"
+          python3 "$T/../../../scripts/share/read-vault.py" "$W/../key" "$V" "$W/out"
           python3 "$T/manifest.py" "$W/tree" >"$W/expected"
           python3 "$T/manifest.py" "$W/out/tree" | diff "$W/expected" -
           """, limit: 120)
+      }
+    }
+
+    @Test("what is on the disk is what the format document says", arguments: Names.allCases)
+    func formatDocument(names: Names) throws {
+      try MountedVault.withMounted(names: names) { vault in
+        // Chunks of one leaf, of two and of four; one leaf has no index.
+        try vault.shell(
+          """
+          for size in 60000 400000 12300000 30000000; do head -c $size /dev/urandom >"$M/$size"; done
+          mkdir "$M/album"
+          setfattr -n user.comment -v sunset "$M/400000"; setfattr -n user.album -v '' "$M/album"
+          """)
+        try vault.unmount()
+        try Scratch.write(try vault.recoveryKey() + "\n", to: vault.folder + "/key")
+        try vault.shell(
+          """
+          python3 "$T/format.py" "$T/../../../Sources/FORMAT.md" "$W/../key" "$V" \
+            "$W/../home/accounts/alice.json" "$W/../password" >"$W/said"
+          printf 'user.album \nuser.comment 73756e736574\n3 indexes, levels [0, 1, 2]\n' | diff - "$W/said"
+          """)
+      }
+    }
+
+    @Test("the reader of the format writes nothing of what was altered", arguments: Names.allCases)
+    func alteredVaultWithoutTheProgram(names: Names) throws {
+      try MountedVault.withMounted(names: names) { vault in
+        try vault.shell("printf one >\"$M/a\"; printf two >\"$M/b\"")
+        try vault.unmount()
+        try Scratch.write(try vault.recoveryKey() + "\n", to: vault.folder + "/key")
+        try vault.shell(
+          """
+          read_vault() { python3 "$T/../../../scripts/share/read-vault.py" "$@" 2>"$W/said"; }
+          fails() { local status=0; "$@" || status=$?; test $status = 1; }
+          blob=$(ls "$V"/*.securedData | head -n 1)
+          printf altered | dd of="$blob" bs=1 seek=40 conv=notrunc status=none
+          fails read_vault "$W/../key" "$V" "$W/out"
+          grep -q altered "$W/said"; test "$(ls "$W/out" | wc -l)" = 1
+          fails read_vault "$W/../key" "$blob" "$W/one"
+          test ! -e "$W/one"
+          echo wrong >"$W/wrong"
+          fails read_vault "$W/wrong" "$V" "$W/none"
+          grep -q 'another key' "$W/said"; test ! -e "$W/none"
+          """)
       }
     }
 

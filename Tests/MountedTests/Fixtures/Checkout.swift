@@ -5,7 +5,6 @@ enum Checkout {
   static let top = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined()
   static let scripts = top + "/scripts"
   static let workloads = top + "/Tests/MountedTests/Workloads"
-  static let decryptBlob = scripts + "/decrypt-blob.py"
 
   /// The program built along with these tests: it lies beside their own binary.
   static let program: String = {
