@@ -54,7 +54,7 @@ def open_vault(head):
     return aead.AESSIV(key(b"names", 64)) if head["names"] == "encrypted" else None
 if len(sys.argv) != 4: sys.exit(__doc__)
 key, source, target = map(pathlib.Path, sys.argv[1:])
-password, links, failed = key.read_bytes().split(b"\n")[0], {}, []
+password, links, failed, sys.tracebacklimit = key.read_bytes().split(b"\n")[0], {}, [], 0
 os.umask(0o077)  # photos are nobody else's business
 siv = open_vault(json.loads((source / "vault.json").read_text())) if source.is_dir() else None
 sys.exit((restore if source.is_dir() else save)(source, target) or len(failed) > 0)
