@@ -25,14 +25,18 @@ extension FileSystem {
       try directory.prepareCompanion(stored, for: name)
       return stored
     }
+    var seal: LiftedSeal?
     do throws(FileSystemError) {
+      seal = try Self.liftSeal(of: found.stored, link.name, directory, found.status)
       try calling { () throws(Errno) in
         try Self.link(found.stored.entry, as: stored.entry, in: directory.fd.rawValue)
       }
     } catch {
       directory.removeCompanion(stored)
+      seal?.put(named: link.name, in: directory)
       throw error
     }
+    seal?.put(named: name, in: directory)
     if let inode = table.find(BackingKey(found.status)) {
       inode.remove(link.name, in: link.parent)
       inode.add(Link(parent: link.parent, name: name, stored: stored), isOnlyOne: false)

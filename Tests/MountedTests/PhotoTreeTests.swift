@@ -79,7 +79,7 @@ extension MountedTests {
         try vault.shell(
           """
           for size in 60000 400000 12300000 30000000; do head -c $size /dev/urandom >"$M/$size"; done
-          mkdir "$M/album"
+          mkdir "$M/album"; long=$(printf 'n%.0s' {1..250}); echo long >"$M/part"; mv "$M/part" "$M/album/$long"
           setfattr -n user.comment -v sunset "$M/400000"; setfattr -n user.album -v '' "$M/album"
           """)
         try vault.unmount()
@@ -88,7 +88,7 @@ extension MountedTests {
           """
           python3 "$T/format.py" "$T/../../../Sources/FORMAT.md" "$W/../key" "$V" \
             "$W/../home/accounts/alice.json" "$W/../password" >"$W/said"
-          printf 'user.album \nuser.comment 73756e736574\n3 indexes, levels [0, 1, 2]\n' | diff - "$W/said"
+          printf 'user.album \nuser.comment 73756e736574\n3 indexes, levels [0, 1, 2]; 5 seals\n' | diff - "$W/said"
           """)
       }
     }

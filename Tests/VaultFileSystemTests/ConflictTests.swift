@@ -17,6 +17,12 @@ import VaultStorage
     try folder.store(Self.theirs, as: "photo.jpg")
     let replacement = "\(folder.directory)/.syncthing.photo.jpg.securedData.tmp"
     try FileManager.default.copyItem(atPath: stored(folder), toPath: replacement)
+    // With its seal, as `rsync -X` brings it.
+    let seal = FileName("user.photovault.place")
+    let source = try Syscalls.open(FileName(stored(folder)), flags: O_RDONLY)
+    let target = try Syscalls.open(FileName(replacement), flags: O_RDONLY)
+    try Syscalls.setExtendedAttribute(
+      target.rawValue, seal, try Syscalls.extendedAttribute(source.rawValue, seal))
     try folder.store(Self.old, as: "photo.jpg")
     try folder.remount()
     return (folder, replacement)
@@ -39,7 +45,7 @@ import VaultStorage
       #expect(try folder.names().count == 2)
       try folder.remount()
     }
-    #expect(try folder.check().isEmpty)
+    #expect(try folder.check().findings.isEmpty)
   }
 
   @Test("a version that came during a change is kept beside it", arguments: [true, false])

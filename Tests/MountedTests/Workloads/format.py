@@ -1,8 +1,8 @@
-"""Compares Sources/FORMAT.md with what the program wrote: the example in it, an account item, extended attributes and
-chunk indexes. Written from that page alone; names and contents are scripts/share/read-vault.py's part.
+"""Compares Sources/FORMAT.md with what the program wrote: the example in it, an account item, extended attributes,
+chunk indexes and place seals. Written from that page alone; names and contents are scripts/share/read-vault.py's part.
 
 usage: format.py FORMAT.md KEY VAULT ACCOUNT-ITEM PASSWORD
-KEY and PASSWORD are files. Prints how many attributes and indexes it opened, and the greatest level of an index.
+KEY and PASSWORD are files. Prints the attributes, and how many indexes and seals it found right.
 """
 import base64
 import hashlib
@@ -83,8 +83,26 @@ def check_account(path, password, recovery_key):
     return base64.b64decode(item["vault"]["id"], validate=True)
 
 
-def check_index(blob, index, keys):
+def check_seal(path, keys, encrypted):
+    folder, stem = os.path.dirname(path), os.path.basename(path).removesuffix(".securedData")
+    if stem.endswith(".long"):
+        with open(os.path.join(folder, stem + ".name")) as file:
+            stem = file.read()
+    directory, name = bytes(16), os.fsencode(stem)
+    if encrypted:
+        with open(os.path.join(folder, "directory.id"), "rb") as file:
+            directory = file.read()
+        name = AESSIV(keys.names).decrypt(unbase64url(name), [directory])
+    with open(path, "rb") as file:
+        seal = mac(keys.chunks, b"place" + file.read(34) + directory + name)[:16]
+    assert os.getxattr(path, "user.photovault.place") == seal, f"the seal of {name}"
+
+
+def check_index(path, keys):
     """Returns the level of a blob's chunk index."""
+    with open(path, "rb") as file:
+        blob = file.read()
+    index = os.getxattr(path, "user.photovault.chunks")
     header, body = blob[:34], index[:-16]
     assert mac(keys.chunks, b"index" + header + body)[:16] == index[-16:], "the index's MAC"
     assert body[0] == 1 and body[2:4] == b"\0\0" and body[12:28] == blob[18:34] and body[28:60] == blob[-32:], "its fields"
@@ -101,6 +119,12 @@ def check_index(blob, index, keys):
         tags = [mac(keys.chunks, b"chunk" + header + bytes([level]) + number.to_bytes(8, "little") + b"".join(group))[:16]
                 for number, group in enumerate(groups)]
     assert body[60:] == b"".join(tags), "its tags"
+    prefix, pieces = "user.photovault.leaves.", 0
+    while level > 0 and (name := f"{prefix}{pieces}") in os.listxattr(path):
+        assert os.getxattr(path, name) == b"".join(leaves[512 * pieces:512 * (pieces + 1)]), name
+        pieces += 1
+    assert pieces in (0, -(-len(leaves) // 512)), "the tags of some leaves only"
+    assert len([name for name in os.listxattr(path) if name.startswith(prefix)]) == pieces, "other tags of leaves"
     return level
 
 
@@ -124,22 +148,24 @@ def main():
     with open(key, "rb") as file:
         recovery_key = file.readline().rstrip(b"\n")
     with open(os.path.join(vault, "vault.json")) as file:
-        keys = Keys(recovery_key, json.load(file))
+        head = json.load(file)
+    keys = Keys(recovery_key, head)
     with open(password, "rb") as file:
         assert check_account(account, file.readline().rstrip(b"\n"), recovery_key) == keys.id, "the account's vault"
-    levels, attributes = [], []
+    levels, attributes, seals = [], [], 0
     for folder, _, files in os.walk(vault):
         attributes += check_attributes(folder, keys).items()
         for name in files:
             path = os.path.join(folder, name)
             if name.endswith(".securedData"):
                 attributes += check_attributes(path, keys).items()
+                check_seal(path, keys, head["names"] == "encrypted")
+                seals += 1
                 if os.path.getsize(path) > LEAF + 66:
-                    with open(path, "rb") as file:
-                        levels.append(check_index(file.read(), os.getxattr(path, "user.photovault.chunks"), keys))
+                    levels.append(check_index(path, keys))
     for name, value in sorted(attributes):
         print(os.fsdecode(name), value.hex())
-    print(f"{len(levels)} indexes, levels {sorted(set(levels))}")
+    print(f"{len(levels)} indexes, levels {sorted(set(levels))}; {seals} seals")
 
 
 main()
