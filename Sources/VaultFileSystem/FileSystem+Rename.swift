@@ -108,9 +108,9 @@ extension FileSystem {
     case .nobody: break
     case .pending(let other, let below):
       if other === inode { return }
+      if let below { shadow = try version(of: below, in: new.directory) }
       dropPending(other, new.name, new.inode, new.node)
       hasShadow = below != nil
-      if let below { shadow = try version(of: below, in: new.directory) }
     case .stored(let found):
       if found.isDirectory { throw .system(.isADirectory) }
       hasShadow = true

@@ -13,8 +13,9 @@ import time
 
 import soak
 
-LINKS, SYMLINKS, ATTRIBUTES, MODES, CASES = "hard links", "symbolic links", "attributes", "modes", "upper and lower case"
-ALL = frozenset([LINKS, SYMLINKS, ATTRIBUTES, MODES, CASES])
+LINKS, SYMLINKS, FIFOS = "hard links", "symbolic links", "fifos"
+ATTRIBUTES, MODES, CASES = "attributes", "modes", "upper and lower case"
+ALL = frozenset([LINKS, SYMLINKS, FIFOS, ATTRIBUTES, MODES, CASES])
 
 
 class Disk:
@@ -192,7 +193,8 @@ class OverSSH(Disk):
     """A folder of this machine by way of an SSH server with keys of its own. Attributes don't pass."""
 
     kind = label = "sshfs"
-    has = ALL - {ATTRIBUTES}
+    has = ALL - {ATTRIBUTES, FIFOS}
+    full = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # its protocol has no word for it
     server, had_run = None, True
 
     def __init__(self, folder):
