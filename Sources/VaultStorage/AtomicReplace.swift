@@ -24,6 +24,14 @@ package final class WrittenBlob: Sendable {
     isOnDisk.store(true, ordering: .releasing)
   }
 
+  /// What a disk elsewhere (sshfs, NFS) could not write it says when a descriptor is closed, not
+  /// before; others have nothing to say.
+  func flush() throws(StorageError) {
+    do throws(Errno) { try Syscalls.duplicate(descriptor).close() } catch {
+      throw .system(error)
+    }
+  }
+
   /// Lets the disk begin with a photo's bytes and waits for nothing. A disk below writes a name
   /// within seconds but may take half a minute for the bytes behind it; after a power cut in
   /// between, a new photo would be there and damaged.
@@ -60,7 +68,12 @@ package enum AtomicReplace {
     _ written: WrittenBlob, as targets: [Target], replacing: Bool
   ) throws(StorageError) {
     try seal(written, for: targets)
-    if replacing { try written.synchronize() } else { written.startWriteback() }
+    if replacing {
+      try written.synchronize()
+    } else {
+      try written.flush()
+      written.startWriteback()
+    }
     for target in targets {
       try target.directory.prepareForEntries()
       try target.directory.prepareCompanion(target.stored, for: target.name)
