@@ -4,6 +4,8 @@ package import Platform
 /// What is mounted, as this process sees it. Source: proc_pid_mountinfo(5).
 package struct MountTable: Sendable {
   package struct Entry: Sendable {
+    /// The kernel's number of this mount.
+    package let id: Int
     package let mountPoint: FileName
     /// Such as "fuse.photovault".
     package let type: String
@@ -52,13 +54,14 @@ package struct MountTable: Sendable {
   /// "36 35 98:0 /root /mount/point rw,noatime shared:1 - type source user_id=1000,..."
   private static func entry(_ line: ArraySlice<UInt8>) -> Entry? {
     let fields = line.split(separator: UInt8(ascii: " "))
-    guard fields.count > 5, let dash = fields.firstIndex(of: [UInt8(ascii: "-")]),
+    guard fields.count > 5, let id = Int(String(decoding: fields[0], as: UTF8.self)),
+      let dash = fields.firstIndex(of: [UInt8(ascii: "-")]),
       fields.count > dash + 3
     else { return nil }
     let options = String(decoding: fields[dash + 3], as: UTF8.self).split(separator: ",")
     let user = options.first { $0.hasPrefix("user_id=") }?.dropFirst("user_id=".count)
     return Entry(
-      mountPoint: FileName(unescaped(fields[4])),
+      id: id, mountPoint: FileName(unescaped(fields[4])),
       type: String(decoding: fields[dash + 1], as: UTF8.self),
       source: String(decoding: unescaped(fields[dash + 2]), as: UTF8.self),
       user: user.flatMap { uid_t($0) })

@@ -87,6 +87,17 @@ package final class FileSystem: Sendable {
     noteUse()
   }
 
+  deinit {
+    // What is still open when the mount ends, and what has no name on the disk yet, would go on
+    // referring to one another, and so to the keys.
+    for inode in table.all {
+      var file: OpenFile?
+      inode.state.withLock { swap(&$0.file, &file) }
+      var pending: [FileName: Inode] = [:]
+      inode.directory?.pending.withLock { swap(&$0, &pending) }
+    }
+  }
+
   package func attach(_ cache: any KernelCache) { self.cache.withLock { $0 = cache } }
 
   /// What is known of a file takes memory here and in the kernel; above this many, the kernel is

@@ -18,7 +18,7 @@ struct MountJob: Codable, Sendable {
   let lockMark: LockMark
 
   /// Mounts, calls `ready`, answers until the mount ends. The vault's lock goes and its keys are
-  /// wiped before this returns.
+  /// wiped before this returns: the memory of a process that ended is not overwritten at once.
   func run(
     recoveryKey: consuming SecretBytes, ready: @escaping @Sendable () -> Void
   ) throws(CommandError) -> ExitCode {
@@ -26,12 +26,43 @@ struct MountJob: Codable, Sendable {
     ProcessHardening.raiseDescriptorLimit()
     ProcessHardening.lockMemory()
     ProcessHardening.limitHeaps()
-    let fileSystem = FileSystem(vault: try openVault(recoveryKey))
+    var keys = LastReference()
+    let code = try serve(recoveryKey, &keys, ready)
+    if !keys.isGone(withinMilliseconds: Self.wipeMilliseconds) {
+      Log.error("the keys of \(mountPoint) were still in use at the end of the process")
+    }
+    return code
+  }
+
+  /// Threads that are just ending let go of the keys within moments.
+  private static let wipeMilliseconds = 1_000
+
+  /// Whether a vault's keys are wiped, which they are with the last reference to them.
+  private struct LastReference: ~Copyable {
+    weak var keys: VaultKeys?
+
+    func isGone(withinMilliseconds limit: Int) -> Bool {
+      for _ in 0..<limit {
+        if keys == nil { return true }
+        usleep(1_000)
+      }
+      return keys == nil
+    }
+  }
+
+  private func serve(
+    _ recoveryKey: consuming SecretBytes, _ keys: inout LastReference,
+    _ ready: @escaping @Sendable () -> Void
+  ) throws(CommandError) -> ExitCode {
+    let vault = try openVault(recoveryKey)
+    _ = consume recoveryKey
+    keys.keys = vault.keys
+    let fileSystem = FileSystem(vault: vault)
     let session: Session
     do throws(Session.Failure) {
       session = try Session(
         fileSystem,
-        Session.Options(source: "photovault:\(user)", mountOptions: mountOptions))
+        Session.Options(source: source, mountOptions: mountOptions))
     } catch { throw Self.refused(error, mountPoint) }
     let registry = try MountRegistry.own()
     do throws(CommandError) {
@@ -61,10 +92,11 @@ struct MountJob: Codable, Sendable {
     let watch = try about("watching the session") { () throws(Errno) in
       try SessionWatch(SessionWatch.Options(options))
     }
-    do throws(Session.Failure) { try session.mount(at: FileName(mountPoint)) } catch {
-      throw Self.refused(error, mountPoint)
+    try place.mount(source) { target throws(CommandError) in
+      do throws(Session.Failure) { try session.mount(at: target) } catch {
+        throw Self.refused(error, mountPoint, shownAs: target)
+      }
     }
-    place.protect()
     do throws(CommandError) { try registry.add(record) } catch {
       // Mounted all the same: umount(8) and signals end it.
       Log.warning("'photovault status' will not find this mount: \(error.message)")
@@ -88,15 +120,20 @@ struct MountJob: Codable, Sendable {
     } catch { throw CommandError(vault: vault, error, of: user) }
   }
 
+  private var source: String { "photovault:\(user)" }
+
   private var mountOptions: [String] {
     options.passedOn + (options.isReadOnly ? ["ro"] : [])
   }
 
-  private static func refused(_ failure: Session.Failure, _ path: String) -> CommandError {
+  private static func refused(
+    _ failure: Session.Failure, _ path: String, shownAs target: FileName? = nil
+  ) -> CommandError {
     switch failure {
     case .system(let error):
       return CommandError("cannot mount at \(path)", error)
-    case .message(let said):
+    case .message(var said):
+      if let target { said = said.replacing(target.description, with: path) }
       let isAboutPlace = said.contains("mountpoint") || said.contains("mount point")
       return CommandError(
         isAboutPlace ? .mountPointUnusable : .failed, "cannot mount at \(path): \(said)",

@@ -1,3 +1,4 @@
+import FUSESession
 import Glibc
 import Platform
 
@@ -24,7 +25,8 @@ struct MountPoint: ~Copyable {
   init(_ path: String, _ options: MountOptions, wasMadeBefore: Bool) throws(CommandError) {
     let made = mkdir(path, Self.openMode) == 0
     if !made, errno != EEXIST { throw Self.unusable(path, .current) }
-    let (number, mode) = try Self.open(path, mayBeFilled: options.allowsNonEmpty)
+    let (number, mode) = try Self.open(
+      path, isNew: made, mayBeFilled: options.allowsNonEmpty)
     directory = FileDescriptor(owning: number)
     self.path = path
     wasMade = made || wasMadeBefore
@@ -45,16 +47,58 @@ struct MountPoint: ~Copyable {
   /// nothing was mounted gets its mode back.
   deinit {
     if wasMade {
-      rmdir(path)
+      if isInPlace { rmdir(path) }
     } else if !isMounted, let formerMode {
       fchmod(directory.rawValue, formerMode)
     }
   }
 
-  /// Once the mount stands.
-  mutating func protect() {
+  /// Calls `mount` with what to mount on, and protects the directory once the mount stands.
+  ///
+  /// Who can write to a directory above may put something else in this one's place meanwhile: a link,
+  /// say. Where the mount of `source` is not on the very directory that was looked at, under the
+  /// name that the user gave, it is taken away again, unanswered.
+  mutating func mount(
+    _ source: String, _ mount: (FileName) throws(CommandError) -> Void
+  ) throws(CommandError) {
+    let before = Set(try Self.mounts(of: source).map(\.id))
+    try mount(target)
+    let made = try Self.mounts(of: source).filter { !before.contains($0.id) }
+    guard isInPlace, made.contains(where: { $0.mountPoint == FileName(path) }) else {
+      for mount in made { try? Unmount.detach(mount.mountPoint) }
+      throw Self.replaced(path)
+    }
     isMounted = true
     if formerMode != nil { fchmod(directory.rawValue, Self.lockedMode) }
+  }
+
+  /// Root's mount(2) gets the open directory, whatever its path leads to by then. For others
+  /// fusermount3 mounts, which takes paths of its own process only.
+  private var target: FileName {
+    getuid() == 0 && geteuid() == 0
+      ? FileName("/proc/\(getpid())/fd/\(directory.rawValue)") : FileName(path)
+  }
+
+  /// Whether the directory that was opened still has the name that it was opened by.
+  private var isInPlace: Bool { Self.name(of: directory.rawValue) == FileName(path) }
+
+  /// What the kernel calls an open directory now. Source: proc_pid_fd(5).
+  private static func name(of directory: CInt) -> FileName? {
+    try? Syscalls.readSymbolicLink(FileName("/proc/self/fd/\(directory)"), in: AT_FDCWD)
+  }
+
+  private static func mounts(of source: String) throws(CommandError) -> [MountTable.Entry] {
+    try about("/proc/self/mountinfo") { () throws(Errno) in
+      try MountTable.current().entries.filter {
+        $0.type == MountTable.photovaultType && $0.source == source
+      }
+    }
+  }
+
+  private static func replaced(_ path: String) -> CommandError {
+    unusable(
+      path, "something else was put in its place meanwhile",
+      hint: "others can write to a directory above it: choose a place that only you can change")
   }
 
   static func unusable(_ path: String, _ why: String, hint: String) -> CommandError {
@@ -68,22 +112,44 @@ struct MountPoint: ~Copyable {
 
   /// A descriptor of the directory, for the caller to close, and its mode.
   private static func open(
-    _ path: String, mayBeFilled: Bool
+    _ path: String, isNew: Bool, mayBeFilled: Bool
   ) throws(CommandError) -> (CInt, mode_t) {
+    let directory = try opened(path)
+    let number = directory.rawValue
+    guard name(of: number) == FileName(path) else { throw replaced(path) }
+    let status: stat
+    let entries: [RawEntry]
     do throws(Errno) {
-      let directory = try Syscalls.open(
-        FileName(path), flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
-      let mode = try Syscalls.status(directory.rawValue).st_mode & 0o7777
-      let entries = mayBeFilled ? [] : try DirectoryEntries.read(directory.rawValue)
-      if entries.isEmpty { return (directory.release(), mode) }
+      status = try Syscalls.status(number)
+      entries = mayBeFilled ? [] : try DirectoryEntries.read(number)
+    } catch { throw unusable(path, error) }
+    guard isTrusted(status.st_uid, isNew: isNew) else {
+      throw unusable(
+        path, "it belongs to another user",
+        hint: "its owner could read what programs save there while it is locked: choose your own")
+    }
+    guard entries.isEmpty else {
+      throw unusable(
+        path, "it is not empty",
+        hint: "choose another directory, or give -o nonempty to cover what is in it")
+    }
+    return (directory.release(), status.st_mode & 0o7777)
+  }
+
+  private static func opened(_ path: String) throws(CommandError) -> FileDescriptor {
+    do throws(Errno) {
+      return try Syscalls.open(FileName(path), flags: O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
     } catch {
       guard error == .notADirectory || error == .tooManySymbolicLinks else {
         throw unusable(path, error)
       }
       throw unusable(path, "it is not a directory", hint: "choose another one, or a new name")
     }
-    throw unusable(
-      path, "it is not empty",
-      hint: "choose another directory, or give -o nonempty to cover what is in it")
+  }
+
+  /// One that was made just now is ours, unless it was replaced; else root's own will do, and root
+  /// may choose any.
+  private static func isTrusted(_ owner: uid_t, isNew: Bool) -> Bool {
+    owner == geteuid() || (!isNew && (owner == 0 || geteuid() == 0))
   }
 }

@@ -154,7 +154,10 @@ final class MountedVault: Sendable {
       threads.append(try server.start())
       threads.append(try NativeThread(named: "idle") { self.watchUse() })
       watching = try startWatch()
-      _ = try NativeThread(named: "signals") { self.waitForSignals() }
+      _ = try NativeThread(named: "signals") { [weak self] in
+        // It never ends, and the keys go with the last one who holds on to this.
+        while Self.waitForSignal() { self?.lock(.sessionEnded) }
+      }
       _ = try NativeThread(named: "ready") { self.waitUntilReady(ready) }
       try session.loop()
     } catch {
@@ -206,13 +209,11 @@ final class MountedVault: Sendable {
   }
 
   /// The machine or the session ends: programs get no say.
-  private func waitForSignals() {
-    var signals = Self.endingSignals
-    while true {
-      var number: CInt = 0
-      guard sigwait(&signals, &number) == 0 else { continue }
-      lock(.sessionEnded)
-    }
+  private static func waitForSignal() -> Bool {
+    var signals = endingSignals
+    var number: CInt = 0
+    while sigwait(&signals, &number) != 0 {}
+    return true
   }
 
   private func watchUse() {

@@ -72,11 +72,26 @@ extension MountedTests {
                 test "$(awk '/^Uid/ { print $2 }' status)" = 65534
                 # The kernel gives /proc/PID of a process that can't be dumped to root.
                 test "$(stat -c %u environ)" = 0
-                (! $user cat environ)
-                (! $user head -c1 mem)
+                for intruder in "$user" "setpriv --reuid=65533 --regid=65533 --clear-groups"; do
+                  test -z "$($intruder python3 "$T/intruder.py" \(process))"
+                done
                 """)
           }
-          try vault.shell(definitions + "\nphotovault unmount alice")
+          // The intruder is a capable one.
+          try vault.shell(
+            definitions + """
+
+              $user sleep 60 & asleep=$!
+              trap 'kill $asleep' EXIT
+              while [ "$(readlink /proc/$asleep/exe)" != "$(realpath "$(command -v sleep)")" ]; do sleep 0.01; done
+              $user python3 "$T/intruder.py" $asleep >"$W/found"
+              for way in environ maps fd; do grep -qx $way "$W/found"; done
+              # Where Yama is, only a parent may.
+              if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ]; then
+                for way in mem process_vm_readv pidfd_getfd ptrace-seize; do grep -qx $way "$W/found"; done
+              fi
+              photovault unmount alice
+              """)
         }
       }
     }
