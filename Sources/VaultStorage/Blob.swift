@@ -86,7 +86,10 @@ package final class Blob: Sendable {
     var start = [UInt8](repeating: 0, count: Format.passwordHeaderByteCount)
     var message: VerifiedCiphertext?
     do throws(Errno) {
-      size = Int64(try Syscalls.status(descriptor.rawValue).st_size)
+      let status = try Syscalls.status(descriptor.rawValue)
+      // Something else that took the file's place between its status and its opening.
+      guard status.st_mode & S_IFMT == mode_t(Glibc.S_IFREG) else { throw Errno.stale }
+      size = Int64(status.st_size)
       message = try Self.small(descriptor.rawValue, size: size)
       if let message {
         start = Array(message.memory.prefix(start.count))

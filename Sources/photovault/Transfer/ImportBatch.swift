@@ -187,16 +187,19 @@ final class ImportBatch {
   /// The source goes if it is still what was read.
   private func removeSource(of item: Item) {
     let path = item.file.path
-    do throws(Errno) {
-      let now = try Syscalls.status(of: path, in: AT_FDCWD)
-      guard SourceContent.isSame(item.status, now) else {
+    do throws(TransferFailure) {
+      guard try SourceContent.isSame(item.status, item.file.status()) else {
         importer.run.say("not removed: \(path): it changed after it was read")
         return importer.tally.withLock { $0.kept += 1 }
       }
-      try Syscalls.unlink(path, in: AT_FDCWD)
+      try item.file.inPlace { directory, name throws(TransferFailure) in
+        try TransferFailure.onOutside { () throws(Errno) in
+          try Syscalls.unlink(name, in: directory)
+        }
+      }
       item.file.directory?.lostSomething.store(true, ordering: .relaxed)
     } catch {
-      importer.run.say("not removed: \(path): \(TransferFailure.outside(error).sentence)")
+      importer.run.say("not removed: \(path): \(error.sentence)")
       importer.tally.withLock { $0.kept += 1 }
     }
   }

@@ -77,7 +77,10 @@ final class Importer: Sendable {
     while !run.isStopping {
       let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
       guard index < tree.groups.count else { break }
-      add(tree.groups[index], batch)
+      let group = tree.groups[index]
+      // Open while its files are looked at, one after the other.
+      let source = try? group.files[0].directory?.open()
+      withExtendedLifetime(source) { add(group, batch) }
       if batch.isFull { batch.finish() }
     }
     batch.finish()
@@ -116,7 +119,7 @@ final class Importer: Sendable {
   /// The name with the extension that its contents ask for.
   private func named(_ file: SourceFile, _ name: SplitName) -> SplitName {
     guard file.kind != .symbolicLink,
-      let content = try? SourceContent(file.path, password: password(for: file)),
+      let content = try? file.content(password),
       let type = try? content.contentType(), !type.fits(file.name.lowercaseExtension)
     else { return name }
     return SplitName(base: name.base, tail: name.tail + Array(".\(type.rawValue)".utf8))
@@ -126,22 +129,18 @@ final class Importer: Sendable {
     var date: PhotoDate?
     for file in group.files where date == nil && file.kind != .symbolicLink {
       // What can't be read is said when it is copied.
-      guard let content = try? SourceContent(file.path, password: password(for: file)) else {
+      guard let content = try? file.content(password) else {
         continue
       }
       date = try? content.dateTaken()
     }
     if date == nil {
-      let status = try? Syscalls.status(of: group.files[0].path, in: AT_FDCWD)
+      let status = try? group.files[0].status()
       date = PhotoDate(status?.st_mtim ?? timespec())
       tally.withLock { $0.undated += group.files.count }
     }
     guard let (year, month) = date?.components else { return top }
     return top.child(FileName(year)).child(FileName(month))
-  }
-
-  private func password(for file: SourceFile) -> BlobPassword? {
-    file.kind == .blob ? password : nil
   }
 
   // MARK: Under which name
@@ -248,15 +247,13 @@ final class Importer: Sendable {
     let type = found.status.st_mode & S_IFMT
     if file.kind == .symbolicLink {
       guard type == mode_t(Glibc.S_IFLNK) else { return false }
-      let target = try TransferFailure.onOutside { () throws(Errno) in
-        try Syscalls.readSymbolicLink(file.path, in: AT_FDCWD)
-      }
+      let target = try file.linkTarget()
       let stored = try TransferFailure.inVault { () throws(Errno) in
         try Syscalls.readSymbolicLink(found.stored.entry, in: directory.fd.rawValue)
       }
       return (try? directory.decodeLinkTarget(stored)) == target
     }
-    let content = try SourceContent(file.path, password: password(for: file))
+    let content = try file.content(password)
     guard found.kind == .blob, Int64(found.status.st_size) == storedSize(of: content, file)
     else { return false }
     let known: BlobDigest
@@ -281,11 +278,10 @@ final class Importer: Sendable {
   private func present(
     _ file: SourceFile, as name: FileName, _ found: Found, _ place: Place, _ batch: ImportBatch
   ) throws(TransferFailure) {
-    let status = try TransferFailure.onOutside { () throws(Errno) in
-      try Syscalls.status(of: file.path, in: AT_FDCWD)
-    }
     run.count(bytes: file.size)
-    batch.add(ImportBatch.Item(file, status, name, place, .present(found.stored, found.kind)))
+    batch.add(
+      ImportBatch.Item(
+        file, try file.status(), name, place, .present(found.stored, found.kind)))
   }
 
   private func copy(
@@ -308,7 +304,7 @@ final class Importer: Sendable {
     _ file: SourceFile, as name: FileName, _ place: Place, replacing found: Found?,
     _ batch: ImportBatch
   ) throws(TransferFailure) {
-    let content = try SourceContent(file.path, password: password(for: file))
+    let content = try file.content(password)
     var claimed: [UInt8]?
     if options.skipsDuplicates, mayBeDuplicate(file) {
       let digest = try content.digest()
@@ -378,12 +374,8 @@ final class Importer: Sendable {
     _ file: SourceFile, as name: FileName, _ place: Place, replacing found: Found?,
     _ batch: ImportBatch
   ) throws(TransferFailure) {
-    let (target, status) = try TransferFailure.onOutside { () throws(Errno) in
-      (
-        try Syscalls.readSymbolicLink(file.path, in: AT_FDCWD),
-        try Syscalls.status(of: file.path, in: AT_FDCWD)
-      )
-    }
+    let target = try file.linkTarget()
+    let status = try file.status()
     guard found == nil else { throw .other("a link does not replace another file") }
     let directory = place.directory
     let stored = try TransferFailure.onVault { () throws(StorageError) in
@@ -471,8 +463,8 @@ final class Importer: Sendable {
       }
       guard options.moves else { continue }
       // What still holds something stays.
-      do throws(Errno) {
-        try Syscalls.removeDirectory(directory.path, in: AT_FDCWD)
+      do throws(TransferFailure) {
+        try directory.remove()
         directory.parent?.lostSomething.store(true, ordering: .relaxed)
       } catch {}
     }
@@ -487,11 +479,10 @@ final class Importer: Sendable {
       if case .system(.notADirectory) = error { throw .other("a file has its name") }
       throw .vault(error)
     }
-    let source = try TransferFailure.onOutside { () throws(Errno) in
-      try Syscalls.open(directory.path, flags: O_RDONLY | O_DIRECTORY)
-    }
+    let source = try directory.open()
+    defer { withExtendedLifetime(source) {} }
     let missing = try setAttributes(
-      directory.status, from: source.rawValue, on: opened.fd.rawValue)
+      directory.status, from: source.fd, on: opened.fd.rawValue)
     for attribute in missing {
       run.say("not kept: attribute \(attribute) of \(directory.path)")
       tally.withLock { $0.incomplete += 1 }

@@ -24,10 +24,6 @@ struct SourceContent: ~Copyable {
 
   /// `password` for an encrypted file. Links are not followed, and reading leaves no trace where
   /// the file is ours.
-  init(_ path: FileName, password: BlobPassword?) throws(TransferFailure) {
-    try self.init(directory: AT_FDCWD, path, password: password)
-  }
-
   init(
     directory: CInt, _ path: FileName, password: BlobPassword? = nil
   ) throws(TransferFailure) {

@@ -2,8 +2,16 @@ import Glibc
 import Platform
 import Synchronization
 
-/// A directory that is imported, or whose files are.
+/// A directory that is imported, or whose files are. For any thread at once.
+///
+/// What is in it is reached through its descriptor, and that through the one above: links that
+/// somebody puts into the path meanwhile lead nowhere.
+///
+/// Locks: `state`, then that of the directory above; held while it is opened.
 final class SourceDirectory: Sendable {
+  typealias OpenDirectory = ExportTarget.OpenDirectory
+
+  /// For messages; the topmost one is opened by it.
   let path: FileName
   let parent: SourceDirectory?
   /// Where its files go; nil where their dates say that.
@@ -13,6 +21,12 @@ final class SourceDirectory: Sendable {
   let status: stat
   /// Something in it was imported and then removed.
   let lostSomething = Atomic(false)
+  private let state = ConditionLock(State())
+
+  private struct State {
+    /// Who works in it keeps it open.
+    weak var opened: OpenDirectory?
+  }
 
   init(
     path: FileName, parent: SourceDirectory?, target: TargetDirectory?, isImported: Bool,
@@ -23,6 +37,54 @@ final class SourceDirectory: Sendable {
     self.target = target
     self.isImported = isImported
     self.status = status
+  }
+
+  /// Throws `.changed` where another directory has its name by now.
+  func open() throws(TransferFailure) -> OpenDirectory {
+    try state.withLock { state throws(TransferFailure) in
+      if let known = state.opened { return known }
+      let descriptor = try openNow()
+      let number = descriptor.rawValue
+      let now = try TransferFailure.onOutside { () throws(Errno) in
+        try Syscalls.status(number)
+      }
+      guard now.st_dev == status.st_dev, now.st_ino == status.st_ino else { throw .changed }
+      let opened = OpenDirectory(descriptor)
+      state.opened = opened
+      return opened
+    }
+  }
+
+  private func openNow() throws(TransferFailure) -> FileDescriptor {
+    let flags = O_RDONLY | O_DIRECTORY
+    guard let parent else {
+      // The contents of what a link leads to may be meant, so one is followed.
+      return try TransferFailure.onOutside { () throws(Errno) in
+        try Syscalls.open(path, flags: isImported ? flags | O_NOFOLLOW : flags)
+      }
+    }
+    let above = try parent.open()
+    defer { withExtendedLifetime(above) {} }
+    return try TransferFailure.onOutside { () throws(Errno) in
+      try Syscalls.open(path.lastComponent, in: above.fd, flags: flags | O_NOFOLLOW)
+    }
+  }
+
+  /// Throws ENOTEMPTY where something is in it.
+  func remove() throws(TransferFailure) {
+    let above = try parent?.open()
+    defer { withExtendedLifetime(above) {} }
+    try TransferFailure.onOutside { () throws(Errno) in
+      try Syscalls.removeDirectory(
+        above == nil ? path : path.lastComponent, in: above?.fd ?? AT_FDCWD)
+    }
+  }
+}
+
+extension FileName {
+  /// What is behind the last `/`.
+  var lastComponent: FileName {
+    FileName(Array(bytes.split(separator: UInt8(ascii: "/")).last ?? []))
   }
 }
 
@@ -41,6 +103,40 @@ struct SourceFile: Sendable {
   let size: Int64
   /// What it is called in the vault.
   let name: FileName
+
+  /// Calls `body` with a directory's descriptor and what the file is called in it.
+  func inPlace<Result: ~Copyable>(
+    _ body: (CInt, FileName) throws(TransferFailure) -> Result
+  ) throws(TransferFailure) -> Result {
+    guard let directory else { return try body(AT_FDCWD, path) }
+    let opened = try directory.open()
+    defer { withExtendedLifetime(opened) {} }
+    return try body(opened.fd, path.lastComponent)
+  }
+
+  func content(_ password: BlobPassword?) throws(TransferFailure) -> SourceContent {
+    try inPlace { directory, name throws(TransferFailure) in
+      try SourceContent(
+        directory: directory, name, password: kind == .blob ? password : nil)
+    }
+  }
+
+  func status() throws(TransferFailure) -> stat {
+    try inPlace { directory, name throws(TransferFailure) in
+      try TransferFailure.onOutside { () throws(Errno) in
+        try Syscalls.status(of: name, in: directory)
+      }
+    }
+  }
+
+  /// Of a symbolic link.
+  func linkTarget() throws(TransferFailure) -> FileName {
+    try inPlace { directory, name throws(TransferFailure) in
+      try TransferFailure.onOutside { () throws(Errno) in
+        try Syscalls.readSymbolicLink(name, in: directory)
+      }
+    }
+  }
 
   /// Whether the same contents under another name are worth a word: an empty file, or the sidecars
   /// of two pictures, may well be alike.
@@ -102,7 +198,7 @@ struct SourceTree {
     if isDirectory(status) {
       var bytes = path.bytes
       while bytes.count > 1, bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
-      let name = FileName(Array(bytes.split(separator: UInt8(ascii: "/")).last ?? []))
+      let name = FileName(bytes).lastComponent
       let inner = takesContents ? target : target?.child(name)
       walk(
         SourceDirectory(
@@ -111,7 +207,7 @@ struct SourceTree {
     } else if takesContents {
       refuse(path, .notADirectory)
     } else {
-      let name = FileName(Array(path.bytes.split(separator: UInt8(ascii: "/")).last ?? []))
+      let name = path.lastComponent
       if let file = file(path, name, status, nil, target) { add(SourceGroup(file)) }
     }
   }
@@ -135,8 +231,8 @@ struct SourceTree {
     var waiting = [top]
     while let directory = waiting.popLast() {
       let entries: [(name: FileName, status: stat)]
-      do throws(Errno) { entries = try Self.entries(of: directory) } catch {
-        refuse(directory.path, error)
+      do throws(TransferFailure) { entries = try Self.entries(of: directory) } catch {
+        problems.append((directory.path, error.sentence))
         continue
       }
       directories.append(directory)
@@ -160,14 +256,18 @@ struct SourceTree {
 
   private static func entries(
     of directory: SourceDirectory
-  ) throws(Errno) -> [(name: FileName, status: stat)] {
-    let flags = O_RDONLY | O_DIRECTORY | (directory.parent == nil ? 0 : O_NOFOLLOW)
-    let opened = try Syscalls.open(directory.path, flags: flags)
+  ) throws(TransferFailure) -> [(name: FileName, status: stat)] {
+    // As deep as a path can name: whoever goes deeper has no good in mind.
+    guard directory.path.count < Int(PATH_MAX) else { throw .outside(.nameTooLong) }
+    let opened = try directory.open()
+    defer { withExtendedLifetime(opened) {} }
     var result: [(name: FileName, status: stat)] = []
-    for entry in try DirectoryEntries.read(opened.rawValue) {
-      do throws(Errno) {
-        result.append((entry.name, try Syscalls.status(of: entry.name, in: opened.rawValue)))
-      } catch { if error != .noSuchEntry { throw error } }
+    try TransferFailure.onOutside { () throws(Errno) in
+      for entry in try DirectoryEntries.read(opened.fd) {
+        do throws(Errno) {
+          result.append((entry.name, try Syscalls.status(of: entry.name, in: opened.fd)))
+        } catch { if error != .noSuchEntry { throw error } }
+      }
     }
     return result.sorted { $0.name.bytes.lexicographicallyPrecedes($1.name.bytes) }
   }
