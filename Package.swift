@@ -55,7 +55,7 @@ let package = Package(
       "SecuredDataTests", ["SecuredData", "Platform"], exclude: ["generate-vectors.py"],
       resources: [.copy("Vectors")]),
     tests(
-      "VaultStorageTests", ["VaultStorage", "SecuredData", "Platform"],
+      "VaultStorageTests", ["VaultStorage", "SecuredData", "Platform", "Fuzzing"],
       resources: [.copy("Fixtures")]),
     tests(
       "VaultFileSystemTests", ["VaultFileSystem", "VaultStorage", "SecuredData", "Platform"]),
@@ -65,8 +65,13 @@ let package = Package(
     tests("FUSESessionTests", ["FUSESession", "VaultFileSystem", "Platform", "CFUSE"]),
     tests("SessionMonitorTests", ["SessionMonitor"]),
     tests(
-      "CommandLineTests", ["photovault", "RuntimeLibraries", "Platform"],
+      "CommandLineTests", ["photovault", "RuntimeLibraries", "Platform", "Fuzzing"],
       resources: [.copy("Golden"), .copy("rncryptor.py"), .copy("terminal.py")]),
+    // What reads bytes that others may have altered, for mutations and for libFuzzer.
+    .target(
+      name: "Fuzzing", dependencies: ["SecretStore", "VaultStorage", "SecuredData", "Platform"],
+      path: "Tests/Fuzzing", swiftSettings: settings),
+    tests("FuzzTests", ["Fuzzing"]),
     // The built program through a real mount.
     tests("MountedTests", ["photovault"], exclude: ["Workloads"]),
     // POSIX checks as plain functions, and the runs of them over each driver.
@@ -77,3 +82,8 @@ let package = Package(
     tests("ConformanceTests", ["Conformance", "VaultStorage", "Platform", "photovault"]),
   ]
 )
+
+// For scripts/soak.d/fuzz, which links it with libFuzzer.
+if Context.environment["PHOTOVAULT_FUZZERS"] != nil {
+  package.products.append(.library(name: "Fuzzers", type: .static, targets: ["Fuzzing"]))
+}

@@ -7,6 +7,12 @@ package struct RawEntry: Sendable {
   package let type: UInt8
   package let inode: UInt64
 
+  package init(name: FileName, type: UInt8, inode: UInt64) {
+    self.name = name
+    self.type = type
+    self.inode = inode
+  }
+
   package var isRegular: Bool { type == UInt8(DT_REG) }
 }
 

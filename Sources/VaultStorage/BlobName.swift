@@ -33,7 +33,7 @@ package enum BlobName {
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
   /// What a plain file system could hold under that name.
-  static func isPossible(_ name: [UInt8]) -> Bool {
+  package static func isPossible(_ name: [UInt8]) -> Bool {
     !name.isEmpty && name.count <= longest && !name.contains(0)
       && !name.contains(UInt8(ascii: "/")) && name != [0x2E] && name != [0x2E, 0x2E]
   }
@@ -55,13 +55,13 @@ package enum BlobName {
 }
 
 /// How the names of one directory are spelt on the disk. Pure computation.
-struct NameCodec: Sendable {
+package struct NameCodec: Sendable {
   let mode: NamesMode
   let isRoot: Bool
   /// Bound to the directory; nil where names are plain.
   private let cipher: PreparedSIV?
 
-  init(
+  package init(
     keys: VaultKeys, mode: NamesMode, directory: DirectoryID, isRoot: Bool
   ) throws(StorageError) {
     self.mode = mode
@@ -78,14 +78,14 @@ struct NameCodec: Sendable {
   }
 
   /// A name before its form is chosen.
-  struct Spelling {
+  package struct Spelling {
     /// What a long form hashes: the encrypted name's bytes, or the name itself.
     let raw: [UInt8]
     /// What a short form, or the companion of a long one, holds.
-    let text: [UInt8]
+    package let text: [UInt8]
   }
 
-  func spelling(_ name: FileName) throws(StorageError) -> Spelling {
+  package func spelling(_ name: FileName) throws(StorageError) -> Spelling {
     guard name.count <= BlobName.longest else { throw .system(.nameTooLong) }
     guard name.count > 0 else { throw .system(.noSuchEntry) }
     guard let cipher else { return Spelling(raw: name.bytes, text: name.bytes) }
@@ -130,7 +130,7 @@ struct NameCodec: Sendable {
   }
 
   /// The name that a short form or a companion stands for; nil when it stands for none.
-  func name(ofText text: ArraySlice<UInt8>) throws(StorageError) -> [UInt8]? {
+  package func name(ofText text: ArraySlice<UInt8>) throws(StorageError) -> [UInt8]? {
     guard let cipher else { return BlobName.isPossible(Array(text)) ? Array(text) : nil }
     guard let raw = Base64URL.decode(text) else { return nil }
     let name = try StorageError.inCrypto { () throws(CryptoFailure) in try cipher.decrypt(raw) }
@@ -139,7 +139,7 @@ struct NameCodec: Sendable {
   }
 
   /// The name in a companion's `text` for a long form that begins with `hash`.
-  func name(
+  package func name(
     ofCompanionText text: [UInt8], hash expected: ArraySlice<UInt8>, kind: EntryKind
   ) throws(StorageError) -> [UInt8]? {
     let raw = mode == .plain ? text : Base64URL.decode(text[...])

@@ -1,12 +1,12 @@
-import Platform
+package import Platform
 
 /// What an entry's name on the disk says before anything is decrypted.
-struct StoredForm: Sendable {
+package struct StoredForm: Sendable {
   let entry: RawEntry
-  let kind: EntryKind
+  package let kind: EntryKind
   /// The short form's text, or the hash of a long one.
-  let stem: ArraySlice<UInt8>
-  let isLong: Bool
+  package let stem: ArraySlice<UInt8>
+  package let isLong: Bool
   /// What another program put behind the stem, such as ` (conflicted copy)`.
   let rest: ArraySlice<UInt8>
 
@@ -20,7 +20,7 @@ struct StoredForm: Sendable {
 
   /// nil for what never shows: the vault's own files, temporaries, what was set aside, files that
   /// are no blobs.
-  init?(_ entry: RawEntry, mode: NamesMode) {
+  package init?(_ entry: RawEntry, mode: NamesMode) {
     let name = entry.name
     if BlobName.isTemporary(name) || name == BlobName.setAside { return nil }
     self.entry = entry
@@ -29,6 +29,9 @@ struct StoredForm: Sendable {
     if entry.isRegular {
       guard name.hasSuffix(".securedData"), name.count > BlobName.suffix.count else { return nil }
       whole = whole.dropLast(BlobName.suffix.count)
+    } else if mode == .encrypted, name.hasSuffix(".securedData") {
+      // In a blob's place: somebody else's fifo, say, which would stop whoever reads the photo.
+      return nil
     }
     if mode == .plain {
       isLong = BlobName.looksLong(whole)

@@ -60,7 +60,7 @@ package struct Superblock: Sendable, Equatable {
   }
 
   /// A new vault's, authenticated with `keys`.
-  init(id: [UInt8], names: NamesMode, keys: VaultKeys) throws(StorageError) {
+  package init(id: [UInt8], names: NamesMode, keys: VaultKeys) throws(StorageError) {
     precondition(id.count == Self.idByteCount)
     self.id = id
     self.names = names
@@ -73,7 +73,7 @@ package struct Superblock: Sendable, Equatable {
     constantTimeEqual(try Self.mac(id: id, names: names, salts: salts, keys: keys), mac)
   }
 
-  var text: [UInt8] {
+  package var text: [UInt8] {
     let members = [
       #""format":\#(Self.format)"#,
       #""id":"\#(Hexadecimal.encode(id))""#,
