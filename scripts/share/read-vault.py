@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Reads a vault without photovault, as Sources/FORMAT.md describes it. Needs python3-cryptography.
-usage: read-vault.py KEY VAULT NEW-FOLDER, or read-vault.py KEY BLOB NEW-FILE, where KEY is a file with the recovery key
-(for blobs of other programs: with their RNCryptor password) in its first line."""
+"""Reads a vault without photovault, as Sources/FORMAT.md describes it. Needs python3-cryptography. usage:
+read-vault.py KEY VAULT NEW-FOLDER, or read-vault.py KEY BLOB NEW-FILE; in KEY's first line is the recovery key."""
 import base64, functools, hashlib, hmac, json, os, pathlib, re, sys
 from cryptography.hazmat.primitives import hashes, padding
 from cryptography.hazmat.primitives.ciphers import Cipher, aead, algorithms, modes
@@ -22,6 +21,7 @@ def save(blob, out):
         with out.open("xb") as new:
             for piece in pieces(file, 34, end): new.write(unpad.update(cbc.update(piece)))
             new.write(unpad.finalize())
+def small(path): return open(os.open(path, os.O_NONBLOCK | os.O_NOFOLLOW), "rb").read(4096)
 def unsiv(text, to): return os.fsdecode(siv.decrypt(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), [to]))
 def restore(folder, out):
     out.mkdir()
@@ -31,17 +31,17 @@ def restore(folder, out):
         if path.match(".photovault-*.tmp") or not (link or path.is_dir() or path.is_file() and stem != path.name): continue
         try:
             long, name = re.fullmatch(r"([\w-]{43})\.long(.*)", stem, re.A | re.S), stem
-            if long and (siv or not long[2]): name = os.fsdecode((folder / f"{long[1]}.long.name").read_bytes())
+            if long and (siv or not long[2]): name = os.fsdecode(small(folder / f"{long[1]}.long.name"))
             if siv:  # what another program put behind an encrypted name stays behind the name
                 code, rest = re.fullmatch(r"([\w-]*)(.*)", name, re.A | re.S).groups()
-                name = unsiv(code, (folder / "directory.id").read_bytes()) + rest + (long[2] if long else "")
+                name = unsiv(code, small(folder / "directory.id")) + rest + (long[2] if long else "")
             if "/" in name or name in ("", ".", ".."): raise ValueError("its name is none")
             while os.path.lexists(new := out / name): name += "~"
             if link: new.symlink_to(unsiv(link, b"photovault/1/link") if siv else link)
             elif path.is_dir(): restore(path, new)
             elif info.st_ino in links: os.link(links[info.st_ino], new)
             else: links[info.st_ino] = save(path, new) or new
-            if not link: new.chmod(info.st_mode & 0o7777)
+            if not link: new.chmod(info.st_mode & 0o777)
             os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns), follow_symlinks=False)
         except Exception as error: failed.append(print(f"{path}: {error!r}", file=sys.stderr))
 def open_vault(head):
@@ -56,5 +56,5 @@ if len(sys.argv) != 4: sys.exit(__doc__)
 key, source, target = map(pathlib.Path, sys.argv[1:])
 password, links, failed, sys.tracebacklimit = key.read_bytes().split(b"\n")[0], {}, [], 0
 os.umask(0o077)  # photos are nobody else's business
-siv = open_vault(json.loads((source / "vault.json").read_text())) if source.is_dir() else None
+siv = open_vault(json.loads(small(source / "vault.json"))) if source.is_dir() else None
 sys.exit((restore if source.is_dir() else save)(source, target) or len(failed) > 0)
