@@ -39,9 +39,9 @@ extension FileSystem {
   }
 
   /// The stored file's own status. When somebody else put another file in its place (a sync
-  /// program, say), the inode goes on with that one and the kernel's pages are dropped; but nil
-  /// while the file is open: whoever holds it keeps what he opened, and the other file becomes
-  /// an inode of its own with the next lookup.
+  /// program, say), that one becomes an inode of its own with the next lookup, which ESTALE makes
+  /// the kernel do: with this one it would go on with a size that is not that file's. nil while
+  /// the file is open: whoever holds it keeps what he opened.
   private func ownStatus(
     _ inode: Inode, _ link: Link, _ directory: VaultDirectory
   ) throws(FileSystemError) -> stat? {
@@ -60,10 +60,12 @@ extension FileSystem {
       file?.meta.withLock { $0.stored?.status = status }
       return status
     }
+    // Its other names may still lead here.
+    if inode.state.withLock({ $0.links.count > 1 }) { inode.remove(link.name, in: link.parent) }
     if file != nil { return nil }
-    guard status.st_mode & S_IFMT == inode.kind, table.rekey(inode, to: found) else {
-      throw .system(.stale)
-    }
+    guard !inode.isRegular, status.st_mode & S_IFMT == inode.kind,
+      table.rekey(inode, to: found)
+    else { throw .system(.stale) }
     invalidatePages(of: inode)
     return status
   }

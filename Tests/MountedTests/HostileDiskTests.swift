@@ -82,8 +82,8 @@ extension MountedTests {
           code=0; with export alice "$W/out" >"$W/exported" 2>&1 || code=$?
           test $code = 15 -o $code = 1
           diff -r "$PHOTOS" "$W/out/kept"
-          code=0; timeout 60 python3 "\(Checkout.decryptBlob)" --password-file "$W/../key" \
-            -o "$W/restored" "$V" 2>"$W/restoring" || code=$?
+          code=0; timeout 60 python3 "\(Checkout.scripts)/share/read-vault.py" "$W/../key" "$V" \
+            "$W/restored" 2>"$W/restoring" || code=$?
           test $code = 1
           (! grep Traceback "$W/restoring")
           diff -r "$PHOTOS" "$W/restored/kept"
@@ -113,8 +113,8 @@ extension MountedTests {
                 --password-file "$W/../password" >"$W/said" 2>&1 || code=$?
               test $code = 10 -o $code = 1 || { echo "$command: $code" >&2; cat "$W/said" >&2; exit 1; }
             done
-            code=0; timeout 20 python3 "\(Checkout.decryptBlob)" --password-file "$W/../key" \
-              -o "$W/restored" "$V" 2>"$W/restoring" || code=$?
+            code=0; timeout 20 python3 "\(Checkout.scripts)/share/read-vault.py" "$W/../key" "$V" \
+              "$W/restored" 2>"$W/restoring" || code=$?
             test $code = 1; (! grep Traceback "$W/restoring")
           }
           for kind in 'mkfifo' 'ln -s /dev/zero' 'truncate -s 1G' 'mkdir'; do
