@@ -60,6 +60,15 @@ extension FileSystem {
       file?.meta.withLock { $0.stored?.status = status }
       return status
     }
+    // sshfs numbers files by their names: another number may be the same file.
+    if let file, let version = file.meta.withLock({ $0.stored?.version }),
+      try self.version(
+        of: Found(stored: link.stored, kind: .blob, status: status), in: directory) == version
+    {
+      table.rekey(inode, to: found)
+      file.meta.withLock { $0.stored?.status = status }
+      return status
+    }
     // Its other names may still lead here.
     if inode.state.withLock({ $0.links.count > 1 }) { inode.remove(link.name, in: link.parent) }
     if file != nil { return nil }
