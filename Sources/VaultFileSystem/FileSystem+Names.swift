@@ -226,7 +226,11 @@ extension FileSystem {
         keepCache(of: inode, from: before, link, directory)
         table.retain(inode)
         return try entry(inode) { () throws(FileSystemError) in
-          complete(try storedStatus(inode, link, directory), inode, stored, directory)
+          // It is this file, whatever number the disk gives its new name.
+          let status = try calling { () throws(Errno) in
+            try Syscalls.status(of: stored.entry, in: directory.fd.rawValue)
+          }
+          return complete(status, inode, stored, directory)
         }
       }
       if let made { return made }

@@ -193,7 +193,7 @@ class OverSSH(Disk):
     """A folder of this machine by way of an SSH server with keys of its own. Attributes don't pass."""
 
     kind = label = "sshfs"
-    has = ALL - {ATTRIBUTES, FIFOS}
+    has = ALL - {ATTRIBUTES, FIFOS, LINKS}  # links can be made, but each has a number of its own
     full = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # its protocol has no word for it
     server, had_run = None, True
 
