@@ -3,8 +3,8 @@ package import Platform
 
 /// What is mounted, as this process sees it. Source: proc_pid_mountinfo(5).
 package struct MountTable: Sendable {
-  package struct Entry: Sendable {
-    /// The kernel's number of this mount.
+  package struct Entry: Hashable, Sendable {
+    /// The kernel's number of this mount, given again when it is gone.
     package let id: Int
     package let mountPoint: FileName
     /// Such as "fuse.photovault".

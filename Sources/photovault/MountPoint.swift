@@ -61,9 +61,9 @@ struct MountPoint: ~Copyable {
   mutating func mount(
     _ source: String, _ mount: (FileName) throws(CommandError) -> Void
   ) throws(CommandError) {
-    let before = Set(try Self.mounts(of: source).map(\.id))
+    let before = Set(try Self.mounts(of: source))
     try mount(target)
-    let made = try Self.mounts(of: source).filter { !before.contains($0.id) }
+    let made = try Self.mounts(of: source).filter { !before.contains($0) }
     guard isInPlace, made.contains(where: { $0.mountPoint == FileName(path) }) else {
       for mount in made { try? Unmount.detach(mount.mountPoint) }
       throw Self.replaced(path)
@@ -90,7 +90,7 @@ struct MountPoint: ~Copyable {
   private static func mounts(of source: String) throws(CommandError) -> [MountTable.Entry] {
     try about("/proc/self/mountinfo") { () throws(Errno) in
       try MountTable.current().entries.filter {
-        $0.type == MountTable.photovaultType && $0.source == source
+        $0.type == MountTable.photovaultType && $0.source == source && $0.user == getuid()
       }
     }
   }

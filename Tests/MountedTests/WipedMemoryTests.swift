@@ -33,7 +33,7 @@ extension MountedTests {
         let left = try vault.shell(
           """
           exec 3<>"$M/edited"; printf new >&3
-          python3 "$T/memory.py" \(setup) at-end \(daemon) "$W/ready" >"$W/left" 2>&1 &
+          python3 "$T/memory.py" \(setup) at-end \(daemon) "$W/ready" 3>&- >"$W/left" 2>&1 &
           for _ in $(seq 600); do [ ! -e "$W/ready" ] || break; sleep 0.05; done
           \(end.hasPrefix("unmount a") ? "exec 3>&-" : "")
           timeout 60 "\(Checkout.program)" \(end) --home "$W/../home" || test $? = 1

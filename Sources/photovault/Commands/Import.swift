@@ -42,7 +42,9 @@ enum Import: Command {
     let vault = try open(unlocked)
     ProcessHardening.raiseDescriptorLimit()
 
-    var top = TargetDirectory.top(of: vault, policy: options.conflicts)
+    let root = TargetDirectory.top(of: vault, policy: options.conflicts)
+    defer { root.letGo() }
+    var top = root
     for component in into { top = top.child(component) }
     var secret: BlobPassword?
     if let blobPassword { secret = BlobPassword(blobPassword) }

@@ -53,6 +53,13 @@ final class TargetDirectory: Sendable {
     }
   }
 
+  /// At the end: those below refer to this one, and all to the vault and its keys.
+  func letGo() {
+    var all: [FileName: TargetDirectory] = [:]
+    children.withLock { swap(&$0, &all) }
+    for child in all.values { child.letGo() }
+  }
+
   /// As it shows, for messages.
   var path: FileName {
     guard let parent else { return .empty }
