@@ -188,10 +188,10 @@ extension MountedTests {
               timeout 60 "\(Checkout.program)" export alice "$W/out" --on-conflict replace \
                 --home "$W/../home" --password-file "$W/../password" >"$W/said" 2>&1 || test $? = 1
               kill $swapper; wait $swapper || true
+              settle "$W/out"
               test "$(ls -A "$W/elsewhere")" = 1; grep -qx mine "$W/elsewhere/1"
             done
             # Left alone it ends.
-            settle "$W/out"
             timeout 60 "\(Checkout.program)" export alice "$W/out" --on-conflict replace \
               --home "$W/../home" --password-file "$W/../password"
             for folder in a b c; do diff -r "$W/copy/$folder" "$W/out/$folder"; done

@@ -73,7 +73,7 @@ extension MountedTests {
                 # The kernel gives /proc/PID of a process that can't be dumped to root.
                 test "$(stat -c %u environ)" = 0
                 for intruder in "$user" "setpriv --reuid=65533 --regid=65533 --clear-groups"; do
-                  test -z "$($intruder python3 "$T/intruder.py" \(process))"
+                  test -z "$($intruder /usr/bin/python3 "$T/intruder.py" \(process))"
                 done
                 """)
           }
@@ -84,7 +84,7 @@ extension MountedTests {
               $user sleep 60 & asleep=$!
               trap 'kill $asleep' EXIT
               while [ "$(readlink /proc/$asleep/exe)" != "$(realpath "$(command -v sleep)")" ]; do sleep 0.01; done
-              $user python3 "$T/intruder.py" $asleep >"$W/found"
+              $user /usr/bin/python3 "$T/intruder.py" $asleep >"$W/found"
               for way in environ maps fd; do grep -qx $way "$W/found"; done
               # Where Yama is, only a parent may.
               if [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ]; then
