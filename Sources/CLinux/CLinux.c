@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -91,6 +92,10 @@ int pv_fsetxattr(int fd, const char *name, const void *value, size_t size, int f
   return fsetxattr(fd, name, value, size, flags);
 }
 int pv_fremovexattr(int fd, const char *name) { return fremovexattr(fd, name); }
+long pv_file_system_type(int fd) {
+  struct statfs status;
+  return fstatfs(fd, &status) < 0 ? 0 : (long)status.f_type;
+}
 ssize_t pv_lgetxattr(const char *path, const char *name, void *value, size_t size) {
   return lgetxattr(path, name, value, size);
 }

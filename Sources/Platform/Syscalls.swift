@@ -89,6 +89,17 @@ package enum Syscalls {
     return result
   }
 
+  /// Whether the disk is another machine's, or a program's that may be: NFS, SMB, Ceph, sshfs. Such
+  /// a disk tells that it had no room when a file is synchronized, not when it is written.
+  package static func isFarDisk(_ fd: CInt) -> Bool {
+    switch pv_file_system_type(fd) {
+    case 0x6969, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x00C3_6400: true  // statfs(2)
+    // A FUSE program with a disk of its own, such as ntfs-3g, has that one's number.
+    case 0x6573_5546: (try? status(fd)).map { $0.st_dev >> 8 == 0 } ?? true
+    default: false
+    }
+  }
+
   package static func synchronize(_ fd: CInt) throws(Errno) {
     try check(.synchronize) { fsync(fd) }
   }

@@ -24,14 +24,6 @@ package final class WrittenBlob: Sendable {
     isOnDisk.store(true, ordering: .releasing)
   }
 
-  /// What a disk elsewhere (sshfs, NFS) could not write it says when a descriptor is closed, not
-  /// before; others have nothing to say.
-  func flush() throws(StorageError) {
-    do throws(Errno) { try Syscalls.duplicate(descriptor).close() } catch {
-      throw .system(error)
-    }
-  }
-
   /// Lets the disk begin with a photo's bytes and waits for nothing. A disk below writes a name
   /// within seconds but may take half a minute for the bytes behind it; after a power cut in
   /// between, a new photo would be there and damaged.
@@ -60,7 +52,7 @@ package enum AtomicReplace {
   /// Puts `blob` under every one of `targets`, the names of one file.
   ///
   /// With `replacing`, the names hold an older version: the new blob is on the disk before the
-  /// first rename, and afterwards all names are links of the new one. On failure each name holds
+  /// first rename (on a disk elsewhere always, for it may have failed to take the blob), and afterwards all names are links of the new one. On failure each name holds
   /// what it held, except that of several hard links the first few may be new already. The
   /// directories are the caller's to synchronize.
   /// Throws `.system(EEXIST)` without `replacing` when a name is taken.
@@ -68,10 +60,9 @@ package enum AtomicReplace {
     _ written: WrittenBlob, as targets: [Target], replacing: Bool
   ) throws(StorageError) {
     try seal(written, for: targets)
-    if replacing {
+    if replacing || targets.contains(where: { $0.directory.context.isFar }) {
       try written.synchronize()
     } else {
-      try written.flush()
       written.startWriteback()
     }
     for target in targets {

@@ -5,6 +5,8 @@ final class VaultContext: Sendable {
   let keys: VaultKeys
   let names: NamesMode
   let isReadOnly: Bool
+  /// Whether even a new blob has to be on the disk before it has a name.
+  let isFar: Bool
   /// Whether leftovers go when a directory is first opened. Not on a read-only vault.
   private let cleans: Bool
   /// Holds the one-mounter lock for as long as any directory is in use.
@@ -29,6 +31,7 @@ final class VaultContext: Sendable {
     self.names = names
     self.isReadOnly = isReadOnly
     self.cleans = cleans && !isReadOnly
+    isFar = Syscalls.isFarDisk(superblock.rawValue)
     self.superblock = superblock
   }
 

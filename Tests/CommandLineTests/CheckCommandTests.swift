@@ -45,7 +45,8 @@ import Testing
     let checked = try check()
     #expect(checked.status == 0 && checked.errors.isEmpty, "\(checked.errors)")
     let lines = checked.output.split(separator: "\n")
-    #expect(lines.count == 2 && lines[0].hasPrefix("1 chunk index missing: no damage"))
+    #expect(lines.count == 3 && lines[0].hasPrefix("1 chunk index missing: no damage"))
+    #expect(lines.dropFirst().first?.hasPrefix("2 place seals missing: no damage") == true)
     #expect(lines.last == "checked 'alice': 2 files, 300 kB, 1 folder: no damage")
     // Nothing was changed by it.
     #expect(try program.list("V") == ["one.jpg.securedData", "two.jpg.securedData", "vault.json"])
@@ -93,7 +94,8 @@ import Testing
       assert set(report) == {"user", "vault", "clean", "counts", "findings"}, report
       assert report["user"] == "alice" and report["clean"] is False
       counts = {"files": 2, "bytes": 16 + 300016, "directories": 1, "damaged": 1, "leftovers": 0,
-                "orphans": 0, "strangers": 1, "missingIndexes": 1, "setAside": 0}
+                "orphans": 0, "strangers": 1, "missingIndexes": 1, "missingSeals": 1,
+                "setAside": 0}
       assert report["counts"] == counts, report["counts"]
       foreign, damaged = report["findings"]
       assert foreign["kind"] == "stranger" and foreign["damage"] is False

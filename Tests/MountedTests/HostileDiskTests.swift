@@ -84,7 +84,7 @@ extension MountedTests {
           diff -r "$PHOTOS" "$W/out/kept"
           code=0; timeout 60 python3 "\(Checkout.scripts)/share/read-vault.py" "$W/../key" "$V" \
             "$W/restored" 2>"$W/restoring" || code=$?
-          test $code = 1
+          test $code = 1 -o $code = 0
           (! grep Traceback "$W/restoring")
           diff -r "$PHOTOS" "$W/restored/kept"
           (! grep -r --devices=skip MARKER "$W/out" "$W/restored")

@@ -39,6 +39,7 @@ ptrdiff_t pv_flistxattr(int fd, char *_Nullable list, size_t size);
 int pv_fsetxattr(
     int fd, const char *_Nonnull name, const void *_Nullable value, size_t size, int flags);
 int pv_fremovexattr(int fd, const char *_Nonnull name);
+long pv_file_system_type(int fd);
 ptrdiff_t pv_lgetxattr(
     const char *_Nonnull path, const char *_Nonnull name, void *_Nullable value, size_t size);
 ptrdiff_t pv_llistxattr(const char *_Nonnull path, char *_Nullable list, size_t size);
