@@ -99,8 +99,11 @@ extension MountedTests {
           expectNothing(try run(vault, setup, command), "\(command)")
         }
         // An account that is just made.
-        try vault.photovault(["remove", "alice"], expecting: 0)
-        try vault.shell("mv \"$V\" \"$W/old\"")
+        try vault.shell(
+          """
+          "\(Checkout.program)" remove --yes alice --home "$W/../home"
+          mv "$V" "$W/old"
+          """)
         expectNothing(
           try run(vault, setup, ["create", "alice", "--vault", vault.backing] + password), "create")
       }

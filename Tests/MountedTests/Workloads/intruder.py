@@ -62,7 +62,7 @@ def stolen():
     return handle >= 0 and any(LIBC.syscall(PIDFD_GETFD, handle, number, 0) >= 0 for number in range(30))
 
 
-for file in ("environ", "maps", "smaps", "auxv", "pagemap", "syscall", "stack", "io", "mountinfo"):
+for file in ("environ", "maps", "smaps", "auxv", "pagemap", "syscall", "stack", "io"):
     attempt(file, content(file))
 attempt("fd", lambda: os.listdir(f"/proc/{process}/fd"))
 attempt("map_files", lambda: os.listdir(f"/proc/{process}/map_files"))
