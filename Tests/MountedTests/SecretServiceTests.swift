@@ -241,7 +241,7 @@ extension MountedTests {
           #"""
           set -euxo pipefail
           : >"$D/empty"
-          library=$(ldconfig -p | awk '$1 == "libsecret-1.so.0" { print $NF; exit }')
+          library=$(ldconfig -p | awk '$1 == "libsecret-1.so.0" { found = $NF } END { print found }')
           mount --bind "$D/empty" "$library"
           "$PV" create bob --password-file "$D/password"
           "$PV" recovery-key bob --password-file "$D/password"
