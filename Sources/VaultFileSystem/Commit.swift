@@ -51,11 +51,11 @@ extension FileSystem {
   }
 
   /// Finishes the stream, or writes base and scratch into a new blob. From then on the content
-  /// reads from that blob; it is kept until it could be published.
+  /// reads from that blob; it is kept until it could be published, or the disk refuses it.
   func encode(
     _ content: inout Content, _ file: OpenFile
   ) throws(FileSystemError) -> WrittenBlob {
-    if let unpublished = content.unpublished { return unpublished }
+    if let unpublished = content.unpublished, !unpublished.isRefused { return unpublished }
     let written: WrittenBlob
     if let writer = content.writer {
       do throws(StorageError) { written = try writer.finish() } catch {

@@ -29,11 +29,29 @@ extension FileSystem {
         guard let file = inode.state.withLock({ $0.file }) else { continue }
         try commit(file, durable: false)
       case .synchronize(let key, let stored):
-        let file = try openStored(stored.entry, in: old.directory)
-        try calling { () throws(Errno) in try Syscalls.synchronizeData(file.rawValue) }
+        try synchronize(key, try openStored(stored.entry, in: old.directory))
         synchronized = key
       }
     }
+  }
+
+  /// A photo that is to take another's place is on the disk first. A disk tells once that it failed
+  /// to take it, and when asked again that all is well: then what it has is read.
+  private func synchronize(
+    _ key: BackingKey, _ file: borrowing FileDescriptor
+  ) throws(FileSystemError) {
+    let number = file.rawValue
+    let wasRefused = refused.withLock { $0.contains(key) }
+    do throws(Errno) { try Syscalls.synchronizeData(number) } catch {
+      refused.withLock { _ = $0.insert(key) }
+      throw .system(error)
+    }
+    guard wasRefused else { return }
+    Syscalls.dropPages(of: number)
+    try storing { () throws(StorageError) in
+      _ = try BlobDigest(of: number, keys: vault.keys)
+    }
+    refused.withLock { _ = $0.remove(key) }
   }
 
   private struct Side {

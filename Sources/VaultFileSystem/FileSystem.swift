@@ -65,6 +65,8 @@ package final class FileSystem: Sendable {
   /// Files may be given to whoever makes them.
   let givesAway: Bool
   let handles = Mutex(Handles())
+  /// Stored files that the disk failed to take when it was asked to.
+  let refused = Mutex<Set<BackingKey>>([])
   private let cache = Mutex<(any KernelCache)?>(nil)
   private let lastUseSeconds = Atomic<Int64>(0)
   let phase = Atomic<Phase>(.open)

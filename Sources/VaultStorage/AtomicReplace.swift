@@ -7,7 +7,14 @@ import Synchronization
 package final class WrittenBlob: Sendable {
   package let blob: Blob
   let file: TemporaryFile
-  private let isOnDisk = Atomic<Bool>(false)
+  private let state = Atomic<State>(.written)
+
+  private enum State: UInt8, AtomicRepresentable {
+    case written
+    case onDisk
+    /// A disk tells once that it did not take a file: the next fsync(2) says that all is well.
+    case refused
+  }
 
   init(blob: Blob, file: TemporaryFile) {
     self.blob = blob
@@ -17,11 +24,22 @@ package final class WrittenBlob: Sendable {
   /// For owner, mode, times and extended attributes before it is published.
   package var descriptor: CInt { file.descriptor }
 
+  /// The disk failed to take the blob. It can be read, as far as it verifies, and written anew from
+  /// that, but not get a name.
+  package var isRefused: Bool { state.load(ordering: .acquiring) == .refused }
+
   /// On return the blob's bytes are on the disk. Costs nothing the second time.
   package func synchronize() throws(StorageError) {
-    if isOnDisk.load(ordering: .acquiring) { return }
-    do { try Syscalls.synchronizeData(descriptor) } catch { throw .system(error) }
-    isOnDisk.store(true, ordering: .releasing)
+    switch state.load(ordering: .acquiring) {
+    case .onDisk: return
+    case .refused: throw .system(.inputOutput)
+    case .written: break
+    }
+    do { try Syscalls.synchronizeData(descriptor) } catch {
+      state.store(.refused, ordering: .releasing)
+      throw .system(error)
+    }
+    state.store(.onDisk, ordering: .releasing)
   }
 
   /// Lets the disk begin with a photo's bytes and waits for nothing. A disk below writes a name

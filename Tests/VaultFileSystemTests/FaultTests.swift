@@ -256,4 +256,79 @@ import VaultStorage
     try folder.remount()
     #expect(try folder.contents("photo") == FaultScenario.old)
   }
+
+  /// As disks do: the first fsync(2) tells that something was not written, the next one nothing.
+  private static func refusingOnce(_ body: () throws -> Void) -> Errno? {
+    let isFirst = Mutex(true)
+    SyscallFaults.arm { call in
+      guard call == .synchronize else { return nil }
+      return isFirst.withLock { isFirst in
+        defer { isFirst = false }
+        return isFirst ? .fail(.inputOutput) : nil
+      }
+    }
+    defer { SyscallFaults.disarm() }
+    return errno(of: body)
+  }
+
+  @Test(
+    "a new version that the disk did not take is checked before it takes a photo's place",
+    arguments: [true, false])
+  func refusedBlob(isDamaged: Bool) throws {
+    Log.send(to: .function { _, _ in })
+    let folder = try Folder()
+    try folder.store(FaultScenario.old, as: "photo")
+    let new = pattern(300_000, seed: 9)
+    let handle = try folder.open("photo", flags: O_RDWR | O_TRUNC)
+    try folder.write(handle, new)
+    #expect(Self.refusingOnce { try folder.fileSystem.flush(handle) } == .inputOutput)
+    if isDamaged {
+      // The file has no name, but is open in this process.
+      let folderName = String(folder.directory.split(separator: "/").last ?? "")
+      let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+      for number in files.compactMap({ CInt($0) }) {
+        let link = try? Syscalls.readSymbolicLink(FileName("/proc/self/fd/\(number)"), in: AT_FDCWD)
+        guard let link, "\(link)".contains(folderName), "\(link)".hasSuffix("(deleted)")
+        else { continue }
+        var byte: UInt8 = 0
+        guard pread(number, &byte, 1, 150_000) == 1 else { continue }
+        byte ^= 1
+        _ = pwrite(number, &byte, 1, 150_000)
+      }
+    }
+    let said = errno(of: { try folder.fileSystem.flush(handle) })
+    #expect(said == (isDamaged ? .inputOutput : nil))
+    folder.fileSystem.release(handle)
+    try folder.remount()
+    #expect(try folder.contents("photo") == (isDamaged ? FaultScenario.old : new))
+    #expect(try folder.check().findings.isEmpty)
+  }
+
+  @Test(
+    "a photo that the disk did not take is checked before it is renamed over another",
+    arguments: [true, false])
+  func refusedRename(isDamaged: Bool) throws {
+    Log.send(to: .function { _, _ in })
+    let folder = try Folder()
+    try folder.store(FaultScenario.old, as: "photo")
+    let before = Set(try folder.stored())
+    let new = pattern(300_000, seed: 9)
+    try folder.store(new, as: "part")
+    func rename() throws {
+      try folder.fileSystem.rename(
+        FileName("part"), in: 1, to: FileName("photo"), in: 1, flags: [])
+    }
+    #expect(Self.refusingOnce(rename) == .inputOutput)
+    if isDamaged {
+      let stored = try #require(try folder.stored().first { !before.contains($0) })
+      let file = try Syscalls.open(FileName("\(folder.directory)/\(stored)"), flags: O_RDWR)
+      var byte: UInt8 = 0
+      #expect(pread(file.rawValue, &byte, 1, 150_000) == 1)
+      byte ^= 1
+      #expect(pwrite(file.rawValue, &byte, 1, 150_000) == 1)
+    }
+    #expect(errno(of: rename) == (isDamaged ? .inputOutput : nil))
+    try folder.remount()
+    #expect(try folder.contents("photo") == (isDamaged ? FaultScenario.old : new))
+  }
 }
