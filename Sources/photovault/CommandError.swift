@@ -175,8 +175,8 @@ extension CommandError {
         hint: "'photovault status' shows where, 'photovault unmount' locks it")
     case .damagedDirectory, .damagedMetadata:
       self.init(
-        .failed, "the vault \(path) is damaged: \(error)",
-        hint: "put back a backup of its directory.id files")
+        .failed, "the vault \(path) is damaged: its directory.id is missing or altered",
+        hint: "'photovault check --repair' puts it right if it can; or put back a backup of it")
     case .blob(let error):
       self.init(message: path, error)
     case .crypto(let failure):
