@@ -5,6 +5,11 @@ package struct FileName: Hashable, Sendable, CustomStringConvertible {
   package init(_ bytes: [UInt8]) { self.bytes = bytes }
   package init(_ string: String) { bytes = Array(string.utf8) }
   package init(_ buffer: UnsafeRawBufferPointer) { bytes = Array(buffer) }
+
+  /// Of a path: what is behind the last `/` that something is behind; empty where nothing is.
+  package var lastComponent: FileName {
+    FileName(Array(bytes.split(separator: UInt8(ascii: "/")).last ?? []))
+  }
   package init(cString: UnsafePointer<CChar>) {
     bytes = [UInt8](CStringBytes.of(cString))
   }

@@ -97,6 +97,21 @@ extension Syscalls {
     }
   }
 
+  /// A second name for a file; on a disk without hard links the first one goes, and false is
+  /// returned. Throws EEXIST where the new one is taken.
+  package static func linkOrRename(
+    _ old: FileName, in oldDirectory: CInt, as new: FileName, in newDirectory: CInt
+  ) throws(Errno) -> Bool {
+    do throws(Errno) {
+      try link(old, in: oldDirectory, as: new, in: newDirectory)
+      return true
+    } catch {
+      guard [.notPermitted, .notSupported, .noSystemCall].contains(error) else { throw error }
+      try renameToNewName(old, in: oldDirectory, to: new, in: newDirectory)
+      return false
+    }
+  }
+
   package static func exists(_ name: FileName, in directory: CInt) throws(Errno) -> Bool {
     do throws(Errno) {
       _ = try status(of: name, in: directory)

@@ -29,7 +29,9 @@ extension FileSystem {
     do throws(FileSystemError) {
       seal = try Self.liftSeal(of: found.stored, link.name, directory, found.status)
       try calling { () throws(Errno) in
-        try Self.link(found.stored.entry, as: stored.entry, in: directory.fd.rawValue)
+        _ = try Syscalls.linkOrRename(
+          found.stored.entry, in: directory.fd.rawValue, as: stored.entry,
+          in: directory.fd.rawValue)
       }
     } catch {
       directory.removeCompanion(stored)
@@ -57,16 +59,6 @@ extension FileSystem {
   private static func displayPath(_ link: Link) -> String {
     let above = link.parent.displayPath
     return above.isEmpty ? link.name.description : "\(above)/\(link.name)"
-  }
-
-  private static func link(
-    _ old: FileName, as new: FileName, in directory: CInt
-  ) throws(Errno) {
-    do throws(Errno) { try Syscalls.link(old, in: directory, as: new, in: directory) } catch {
-      // A disk without hard links.
-      guard [.notPermitted, .notSupported, .noSystemCall].contains(error) else { throw error }
-      try Syscalls.renameToNewName(old, to: new, in: directory)
-    }
   }
 
   private func storedBlob(

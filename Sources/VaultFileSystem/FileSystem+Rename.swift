@@ -35,23 +35,24 @@ extension FileSystem {
     }
   }
 
-  /// A photo that is to take another's place is on the disk first. A disk tells once that it failed
-  /// to take it, and when asked again that all is well: then what it has is read.
+  /// A photo that is to take another's place is on the disk first. What that failed to take once
+  /// has to be seen there.
   private func synchronize(
     _ key: BackingKey, _ file: borrowing FileDescriptor
   ) throws(FileSystemError) {
     let number = file.rawValue
-    let wasRefused = refused.withLock { $0.contains(key) }
-    do throws(Errno) { try Syscalls.synchronizeData(number) } catch {
+    do throws(FileSystemError) {
+      guard refused.withLock({ $0.contains(key) }) else {
+        return try calling { () throws(Errno) in try Syscalls.synchronizeData(number) }
+      }
+      try storing { () throws(StorageError) in
+        _ = try BlobDigest(onDisk: number, keys: vault.keys)
+      }
+      refused.withLock { _ = $0.remove(key) }
+    } catch {
       refused.withLock { _ = $0.insert(key) }
-      throw .system(error)
+      throw error
     }
-    guard wasRefused else { return }
-    Syscalls.dropPages(of: number)
-    try storing { () throws(StorageError) in
-      _ = try BlobDigest(of: number, keys: vault.keys)
-    }
-    refused.withLock { _ = $0.remove(key) }
   }
 
   private struct Side {

@@ -70,9 +70,10 @@ package enum AtomicReplace {
   /// Puts `blob` under every one of `targets`, the names of one file.
   ///
   /// With `replacing`, the names hold an older version: the new blob is on the disk before the
-  /// first rename (on a disk elsewhere always, for it may have failed to take the blob), and afterwards all names are links of the new one. On failure each name holds
-  /// what it held, except that of several hard links the first few may be new already. The
-  /// directories are the caller's to synchronize.
+  /// first rename, and afterwards all names are links of the new one. (On a disk elsewhere it is
+  /// there first in any case, for that may have failed to take it.) On failure each name holds what
+  /// it held, except that of several hard links the first few may be new already. The directories
+  /// are the caller's to synchronize.
   /// Throws `.system(EEXIST)` without `replacing` when a name is taken.
   package static func publish(
     _ written: WrittenBlob, as targets: [Target], replacing: Bool

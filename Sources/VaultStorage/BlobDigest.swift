@@ -77,6 +77,17 @@ package struct BlobDigest: Sendable {
   }
 }
 
+extension BlobDigest {
+  /// Of what the disk has, which on return is all of the blob. A disk that fails to take a file
+  /// tells once, and when asked again that all is well; so what it has is read, not what is in
+  /// memory.
+  package init(onDisk descriptor: CInt, keys: VaultKeys) throws(StorageError) {
+    try StorageError.onDisk { () throws(Errno) in try Syscalls.synchronizeData(descriptor) }
+    Syscalls.dropPages(of: descriptor)
+    try self.init(of: descriptor, keys: keys)
+  }
+}
+
 extension WrittenBlob {
   /// Reads the blob back from the disk, not from memory that was just written, and says what it
   /// holds. On return its bytes are on the disk.

@@ -46,15 +46,10 @@ package final class TemporaryFile: Sendable {
       guard let name = name.withLock({ $0 }) else {
         return try Syscalls.link(descriptor: descriptor, as: stored, in: target.fd.rawValue)
       }
-      do throws(Errno) {
-        try Syscalls.link(name, in: directory.fd.rawValue, as: stored, in: target.fd.rawValue)
-      } catch {
-        // A disk without hard links. It can't have asked for a second name.
-        guard [.notPermitted, .notSupported, .noSystemCall].contains(error) else { throw error }
-        try Syscalls.renameToNewName(
-          name, in: directory.fd.rawValue, to: stored, in: target.fd.rawValue)
-        self.name.withLock { $0 = nil }
-      }
+      let keepsName = try Syscalls.linkOrRename(
+        name, in: directory.fd.rawValue, as: stored, in: target.fd.rawValue)
+      // A disk without hard links can't have asked for a second name.
+      if !keepsName { self.name.withLock { $0 = nil } }
     } catch { throw .system(error) }
   }
 

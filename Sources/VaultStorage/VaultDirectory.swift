@@ -117,6 +117,11 @@ package final class VaultDirectory: Sendable {
     try StorageError.onDisk { () throws(Errno) in
       let file = try SmallFile.open(DirectoryID.fileName, in: fd.rawValue, flags: O_RDONLY)
       try Syscalls.synchronize(file.rawValue)
+      // A disk that fails to take a file tells once only: what it has is what counts.
+      Syscalls.dropPages(of: file.rawValue)
+      guard try SmallFile.read(file, atMost: DirectoryID.byteCount) == id.bytes else {
+        throw Errno.inputOutput
+      }
       // A file's fsync says nothing of its name; here it mostly costs nothing any more.
       try Syscalls.synchronize(fd.rawValue)
     }

@@ -186,9 +186,9 @@ extension VaultRepair {
   /// Says that the photo belongs where it is, which shows as `shown`. False where the disk holds
   /// no seal.
   private func seal(_ path: [FileName], _ shown: FileName?) throws(StorageError) -> Bool {
-    guard let name = shown?.bytes.split(separator: 0x2F).last else { return false }
+    guard let name = shown?.lastComponent else { return false }
     let (directory, stored) = try entry(path)
-    return try seal(stored, as: FileName(Array(name)), in: directory)
+    return try seal(stored, as: name, in: directory)
   }
 
   @discardableResult

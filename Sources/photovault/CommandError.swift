@@ -173,7 +173,11 @@ extension CommandError {
       self.init(
         .alreadyMounted, "the vault \(path) is unlocked already",
         hint: "'photovault status' shows where, 'photovault unmount' locks it")
-    case .damagedDirectory, .damagedMetadata:
+    case .damagedMetadata:
+      self.init(
+        .failed, "the vault \(path) is damaged: a link or an attribute was altered",
+        hint: "'photovault check' names it")
+    case .damagedDirectory:
       self.init(
         .failed, "the vault \(path) is damaged: its directory.id is missing or altered",
         hint: "'photovault check --repair' puts it right if it can; or put back a backup of it")

@@ -7,7 +7,7 @@ import Platform
 enum MountInvocation {
   /// The words of `photovault mount`, nil if this is another way of calling. `name` is argv[0].
   static func words(_ name: FileName, _ words: [FileName]) -> [FileName]? {
-    let base = name.bytes.split(separator: UInt8(ascii: "/")).last.map { FileName(Array($0)) }
+    let base = name.lastComponent
     let isLink =
       base == FileName("mount.photovault") || base == FileName("mount.fuse.photovault")
     guard isLink || isFromMountFUSE(words) else { return nil }

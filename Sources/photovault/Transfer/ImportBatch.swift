@@ -143,7 +143,7 @@ final class ImportBatch {
       guard importer.options.moves, kind == .blob else { return }
       try TransferFailure.onVault { () throws(StorageError) in
         let file = try directory.openFile(stored)
-        do throws(Errno) { try Syscalls.synchronize(file.rawValue) } catch { throw .system(error) }
+        _ = try BlobDigest(onDisk: file.rawValue, keys: importer.vault.keys)
       }
     case .duplicate(let twin):
       if importer.options.moves { try importer.contents.synchronize(twin) }

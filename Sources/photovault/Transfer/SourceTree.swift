@@ -81,13 +81,6 @@ final class SourceDirectory: Sendable {
   }
 }
 
-extension FileName {
-  /// What is behind the last `/`.
-  var lastComponent: FileName {
-    FileName(Array(bytes.split(separator: UInt8(ascii: "/")).last ?? []))
-  }
-}
-
 struct SourceFile: Sendable {
   enum Kind: Sendable {
     case file

@@ -113,12 +113,14 @@ final class VaultContents: Sendable {
 
   // MARK: Places
 
-  /// On return the file and its entry are on the disk.
+  /// On return the file and its entry are on the disk. Throws for a file that is not good there.
   func synchronize(_ path: FileName) throws(TransferFailure) {
     let opened = try TransferFailure.onVault { () throws(StorageError) in try open(path) }
     let (number, directory) = (opened.descriptor.rawValue, opened.directory)
-    try TransferFailure.inVault { () throws(Errno) in try Syscalls.synchronize(number) }
-    try TransferFailure.onVault { () throws(StorageError) in try directory.synchronize() }
+    try TransferFailure.onVault { () throws(StorageError) in
+      _ = try BlobDigest(onDisk: number, keys: vault.keys)
+      try directory.synchronize()
+    }
   }
 
   private struct Opened: ~Copyable {
