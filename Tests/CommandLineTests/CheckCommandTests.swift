@@ -146,7 +146,7 @@ import Testing
       [("password for alice: ", "\(Program.marker) password\r"), (" files  ", "\u{3}")], "check",
       "alice")
     #expect(ended.status == 130, "\(ended.output)\(ended.errors)")
-    #expect(ended.output.contains("MB/s"))
+    #expect(ended.output.contains("B/s"))
     #expect(!ended.output.contains("checked 'alice'"))
     #expect(ended.output.hasSuffix("{as before}"))
   }
