@@ -284,6 +284,22 @@ package enum Syscalls {
     }
   }
 
+  /// "lgetxattr" of a name in `directory`: fills `buffer` and returns the length; ERANGE where it is
+  /// longer. Needs /proc.
+  package static func extendedAttribute(
+    of name: FileName, in directory: CInt, _ attribute: FileName,
+    into buffer: UnsafeMutableRawBufferPointer
+  ) throws(Errno) -> Int {
+    let path = FileName(Array("/proc/self/fd/\(directory)/".utf8) + name.bytes)
+    return try path.withCString { path throws(Errno) in
+      try attribute.withCString { attribute throws(Errno) in
+        try retrying(.getExtendedAttribute) {
+          pv_lgetxattr(path, attribute, buffer.baseAddress, buffer.count)
+        }
+      }
+    }
+  }
+
   /// "flistxattr": the names.
   package static func extendedAttributeNames(_ fd: CInt) throws(Errno) -> [FileName] {
     let list = try grown { buffer throws(Errno) in

@@ -34,6 +34,13 @@ public enum Format {
   public static func messageSize(plaintextSize: Int64) -> Int64 {
     Int64(passwordHeaderByteCount + hmacByteCount) + ciphertextSize(plaintextSize: plaintextSize)
   }
+
+  /// Whether a message of that size, made with a password or a key, can hold that much.
+  public static func fits(plaintextSize: Int64, messageSize: Int64) -> Bool {
+    guard 0..<messageSize ~= plaintextSize else { return false }
+    let around = messageSize - ciphertextSize(plaintextSize: plaintextSize)
+    return [passwordHeaderByteCount, keyHeaderByteCount].contains { $0 + hmacByteCount == around }
+  }
 }
 
 /// The two salts in a password message's header.

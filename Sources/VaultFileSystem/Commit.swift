@@ -72,7 +72,7 @@ extension FileSystem {
       written = try storing { () throws(StorageError) in try writer.finish() }
     }
     let isAnew = content.isAnew
-    content = Content(base: written.blob, size: written.blob.plaintextSizeIfVerified() ?? 0)
+    content = Content(base: written.blob, size: written.size)
     content.isAnew = isAnew
     content.unpublished = written
     return written

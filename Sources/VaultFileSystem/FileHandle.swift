@@ -119,6 +119,11 @@ extension FileSystem {
     guard inode.isRegular else { throw .system(inode.isDirectory ? .isADirectory : .notSupported) }
     noteUse()
     let file = try hold(inode, isEmptied: isEmptied)
+    if !isEmptied, !correctsSize(of: inode, file) {
+      drop(file)
+      // The kernel asks for the name once more, and with it for the size, before it opens it.
+      throw .system(.stale)
+    }
     if isEmptied {
       do throws(FileSystemError) { try file.truncate(to: 0, in: try home(of: inode)) } catch {
         drop(file)
@@ -171,10 +176,22 @@ extension FileSystem {
     }
   }
 
+  /// False: the kernel knows another size than the photo has, and would end it too early. It has it
+  /// from a seal that isn't this version's, since a program wrote a new one into the old file.
+  private func correctsSize(of inode: Inode, _ file: OpenFile) -> Bool {
+    let (size, isAsStored) = file.meta.withLock { ($0.size, !$0.isDirty && $0.pending == nil) }
+    guard isAsStored else { return true }
+    return inode.state.withLock { state in
+      guard let (identity, told) = state.size, identity == state.opened, told != size else {
+        return true
+      }
+      state.size = (identity, size)
+      return false
+    }
+  }
+
   private struct FoundFile: ~Copyable {
     let descriptor: FileDescriptor
-    /// Of the plaintext; not verified.
-    let size: Int64
     let status: stat
   }
 
@@ -186,8 +203,7 @@ extension FileSystem {
       case .stored(let directory, let link):
         let status = try storedStatus(inode, link, directory)
         return FoundFile(
-          descriptor: try openStored(link.stored.entry, in: directory),
-          size: plaintextSize(status, inode, link.stored, directory), status: status)
+          descriptor: try openStored(link.stored.entry, in: directory), status: status)
       }
     }
   }
@@ -375,11 +391,14 @@ extension FileSystem {
   private func content(
     of inode: Inode, _ stored: consuming FoundFile
   ) throws(FileSystemError) -> (Content, Blob) {
-    let size = stored.size
+    let status = stored.status
     do throws(StorageError) {
       let blob = try Blob(
         descriptor: stored.descriptor, keys: vault.keys, isWritable: !vault.isReadOnly)
-      return (Content(base: blob, size: blob.plaintextSizeIfVerified() ?? size), blob)
+      let size =
+        blob.plaintextSizeIfVerified()
+        ?? BlobSize.plaintextSize(of: blob.descriptor, status, keys: vault.keys)
+      return (Content(base: blob, size: size), blob)
     } catch {
       report(error, inode)
       throw .storage(error)

@@ -24,6 +24,9 @@ package final class WrittenBlob: Sendable {
   /// For owner, mode, times and extended attributes before it is published.
   package var descriptor: CInt { file.descriptor }
 
+  /// Of the plaintext.
+  package var size: Int64 { blob.plaintextSizeIfVerified() ?? 0 }
+
   /// The disk failed to take the blob. It can be read, as far as it verifies, and written anew from
   /// that, but not get a name.
   package var isRefused: Bool { state.load(ordering: .acquiring) == .refused }
@@ -108,8 +111,9 @@ package enum AtomicReplace {
       try? BlobAttribute.remove(PlaceSeal.attribute, from: written.descriptor)
       return
     }
-    try PlaceSeal(written.blob.header, of: target.name, in: target.directory)
-      .put(on: written.descriptor)
+    try PlaceSeal(
+      written.blob.header, size: written.size, of: target.name, in: target.directory
+    ).put(on: written.descriptor)
   }
 
   /// Copies what a replaced file keeps: owner, mode and extended attributes (but the vault's own).

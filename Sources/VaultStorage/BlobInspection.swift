@@ -9,6 +9,7 @@ struct BlobInspection: Sendable {
   var index = Index.good
   /// Of a good blob.
   var header: Header?
+  var plaintextSize: Int64 = 0
   var seal = PlaceSeal.Standing.right
   /// Stored names of attributes that can't be decoded.
   var attributes: [FileName] = []
@@ -35,6 +36,7 @@ struct BlobInspection: Sendable {
       let blob = try Whole(descriptor, keys, withTags: known != nil, pieceRead)
       index = try Self.compare(known, with: blob, descriptor, keys)
       header = blob.header
+      plaintextSize = blob.plaintextSize
     } catch {
       switch error {
       case .blob(let reason): damage = (.blob, Self.sentence(reason))
@@ -53,6 +55,7 @@ struct BlobInspection: Sendable {
     /// nil where one leaf is all there is.
     let index: [UInt8]?
     let needsIndex: Bool
+    var plaintextSize: Int64 { pass.plaintextSize }
     private let pass: BlobPass
     private let keys: VaultKeys
 

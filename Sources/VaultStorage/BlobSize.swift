@@ -3,7 +3,8 @@ package import Platform
 import SecuredData
 import Synchronization
 
-/// The plaintext's size of a stored file without a pass over it: from the length of its padding.
+/// The plaintext's size of a stored file without a pass over it: from its seal, which comes with the
+/// status for nothing, or from the length of its padding, which is at its end.
 ///
 /// It is not verified: `ls -l` lists what can't be read. Whoever reads gets the verified size.
 package enum BlobSize {
@@ -13,12 +14,25 @@ package enum BlobSize {
     of stored: FileName, in directory: CInt, _ status: stat, keys: VaultKeys
   ) -> Int64 {
     let size = Int64(status.st_size)
+    if status.st_nlink == 1,
+      let sealed = PlaceSeal.plaintextSize(of: stored, in: directory, storedSize: size)
+    {
+      return sealed
+    }
     do {
       let file = try open(stored, in: directory)
-      return try plaintextSize(of: file.rawValue, size: size, keys: keys)
+      return try plaintextSize(of: file.rawValue, storedSize: size, keys: keys)
     } catch {
       return greatest(size)
     }
+  }
+
+  /// As its padding says, whatever its seal does.
+  package static func plaintextSize(
+    of descriptor: CInt, _ status: stat, keys: VaultKeys
+  ) -> Int64 {
+    let size = Int64(status.st_size)
+    return (try? plaintextSize(of: descriptor, storedSize: size, keys: keys)) ?? greatest(size)
   }
 
   /// A look at the size is no access to the photo. Other people's files can't be read without one.
@@ -39,7 +53,7 @@ package enum BlobSize {
   }
 
   private static func plaintextSize(
-    of descriptor: CInt, size: Int64, keys: VaultKeys
+    of descriptor: CInt, storedSize size: Int64, keys: VaultKeys
   ) throws -> Int64 {
     var buffer = [UInt8](repeating: 0, count: Format.passwordHeaderByteCount)
     let count = try buffer.withUnsafeMutableBytes {

@@ -4,19 +4,25 @@ import SecuredData
 
 /// Says where a stored photo belongs: the xattr `user.photovault.place` of a blob.
 ///
-/// It is the first 16 bytes of HMAC-SHA256, under the vault's chunk key, over "place", the blob's
+/// Its first 16 bytes are those of HMAC-SHA256, under the vault's chunk key, over "place", the blob's
 /// header, the id of its directory and its name. Who has no key can put a good blob under another
 /// name, into another folder or in another one's place, but can't seal it there, and `check` tells.
 /// With plain names directories have no id, so the seal knows the name only.
+///
+/// Behind them is the size of the plaintext, little-endian, for listings: it is where the disk keeps
+/// the status, and the padding, which tells it too, is at the end of the file. Like that one it is
+/// no more than a hint.
 ///
 /// Photos open without a seal and with a wrong one. A file of several names has none, nor has one
 /// that came without its attributes.
 struct PlaceSeal: Equatable {
   static let attribute = FileName("user.photovault.place")
-  private static let byteCount = 16
+  private static let macByteCount = 16
+  private static let byteCount = macByteCount + 8
 
   enum Standing: Sendable {
     case right
+    /// It isn't there or tells no size.
     case missing
     case wrong
   }
@@ -24,7 +30,7 @@ struct PlaceSeal: Equatable {
   private let bytes: [UInt8]
 
   init(
-    _ header: Header, of name: FileName, in directory: VaultDirectory
+    _ header: Header, size: Int64, of name: FileName, in directory: VaultDirectory
   ) throws(StorageError) {
     let input = Array("place".utf8) + header.bytes + directory.id.bytes + name.bytes
     let mac = try StorageError.inCrypto { () throws(CryptoFailure) in
@@ -34,7 +40,21 @@ struct PlaceSeal: Equatable {
         }
       }
     }
-    bytes = Array(mac.prefix(Self.byteCount))
+    bytes = mac.prefix(Self.macByteCount) + withUnsafeBytes(of: size.littleEndian, Array.init)
+  }
+
+  /// What the seal of a stored file says of its plaintext's size, if that fits its own size.
+  static func plaintextSize(
+    of stored: FileName, in directory: CInt, storedSize: Int64
+  ) -> Int64? {
+    withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 8) { buffer in
+      let count = try? Syscalls.extendedAttribute(
+        of: stored, in: directory, attribute, into: buffer)
+      guard count == byteCount else { return nil }
+      let size = Int64(
+        littleEndian: buffer.loadUnaligned(fromByteOffset: macByteCount, as: Int64.self))
+      return Format.fits(plaintextSize: size, messageSize: storedSize) ? size : nil
+    }
   }
 
   /// Where the disk holds no attributes the photo stays without one.
@@ -44,10 +64,14 @@ struct PlaceSeal: Equatable {
     guard let known = try BlobInspection.attribute(Self.attribute, of: file) else {
       return .missing
     }
-    return matches(known) ? .right : .wrong
+    if known == bytes { return .right }
+    return matches(known) ? .missing : .wrong
   }
 
-  fileprivate func matches(_ known: [UInt8]) -> Bool { constantTimeEqual(known, bytes) }
+  /// Whether `known` belongs to this place, whatever size it tells.
+  fileprivate func matches(_ known: [UInt8]) -> Bool {
+    constantTimeEqual(Array(known.prefix(Self.macByteCount)), Array(bytes.prefix(Self.macByteCount)))
+  }
 }
 
 /// The seal of a photo between two places: taken off before it moves and put on again after, so
@@ -55,6 +79,7 @@ struct PlaceSeal: Equatable {
 package struct LiftedSeal: ~Copyable {
   private let file: FileDescriptor
   private let header: Header
+  private let size: Int64
 
   /// nil for a photo without a seal, and for one whose seal is wrong: that stays, to be told.
   package init?(
@@ -75,15 +100,20 @@ package struct LiftedSeal: ~Copyable {
       if case .blob = error { return nil }
       throw error
     }
-    guard try PlaceSeal(header, of: name, in: directory).matches(known) else { return nil }
+    let status = try StorageError.onDisk { () throws(Errno) in try Syscalls.status(number) }
+    let size = BlobSize.plaintextSize(of: number, status, keys: directory.context.keys)
+    guard try PlaceSeal(header, size: size, of: name, in: directory).matches(known) else {
+      return nil
+    }
     try StorageError.onDisk { () throws(Errno) in
       try BlobAttribute.remove(PlaceSeal.attribute, from: number)
     }
     self.file = file
     self.header = header
+    self.size = size
   }
 
   package func put(named name: FileName, in directory: VaultDirectory) {
-    (try? PlaceSeal(header, of: name, in: directory))?.put(on: file.rawValue)
+    (try? PlaceSeal(header, size: size, of: name, in: directory))?.put(on: file.rawValue)
   }
 }

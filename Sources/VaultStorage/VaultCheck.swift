@@ -375,12 +375,13 @@ extension VaultCheck {
 
   /// Names that can't be computed, such as those of conflict copies, are not what a seal is for.
   private func seal(
-    of item: Batch.Item, _ header: Header?, on file: CInt, in directory: VaultDirectory
+    of item: Batch.Item, _ found: BlobInspection, on file: CInt, in directory: VaultDirectory
   ) throws(StorageError) -> PlaceSeal.Standing {
-    guard let header, let name = item.name,
+    guard let header = found.header, let name = item.name,
       try directory.storedName(name, kind: .blob).entry == item.stored
     else { return .right }
-    return try PlaceSeal(header, of: name, in: directory).standing(on: file)
+    return try PlaceSeal(header, size: found.plaintextSize, of: name, in: directory)
+      .standing(on: file)
   }
 
   /// nil when the file is gone.
@@ -408,7 +409,7 @@ extension VaultCheck {
           if isStopped.load(ordering: .relaxed) { throw .system(.interrupted) }
         }
         if status.st_nlink == 1 {
-          found.seal = try seal(of: item, found.header, on: number, in: directory)
+          found.seal = try seal(of: item, found, on: number, in: directory)
         }
         var isSure = found.isClean
         if !isSure { isSure = try isUnchanged(stored, in: directory, since: status) }

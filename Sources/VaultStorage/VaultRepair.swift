@@ -199,7 +199,10 @@ extension VaultRepair {
       try BlobSize.open(stored, in: directory.fd.rawValue)
     }
     let number = file.rawValue
-    let seal = try PlaceSeal(try Blob.header(of: number).header, of: name, in: directory)
+    let header = try Blob.header(of: number).header
+    let status = try StorageError.onDisk { () throws(Errno) in try Syscalls.status(number) }
+    let size = BlobSize.plaintextSize(of: number, status, keys: context.keys)
+    let seal = try PlaceSeal(header, size: size, of: name, in: directory)
     seal.put(on: number)
     if case .right = try seal.standing(on: number) { return true }
     return false
