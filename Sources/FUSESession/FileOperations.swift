@@ -20,6 +20,9 @@ extension Operations {
       let request = Request(raw)
       guard let info else { return request.reply(.invalidArgument) }
       do throws(FileSystemError) {
+        if info.pointee.flags & O_TRUNC != 0 {
+          try request.fileSystem.dropSetID(of: node, for: request.caller)
+        }
         let opened = try request.fileSystem.open(node, flags: info.pointee.flags)
         request.reply(opened, &info.pointee)
       } catch { request.reply(error) }
@@ -29,6 +32,7 @@ extension Operations {
       let request = Request(raw)
       guard let info else { return request.reply(.invalidArgument) }
       do throws(FileSystemError) {
+        try request.fileSystem.dropSetID(ofOpen: info.pointee.fh, for: request.caller)
         let count = try request.fileSystem.write(
           info.pointee.fh, UnsafeRawBufferPointer(start: bytes, count: size), at: Int64(offset))
         request.reply(written: count)
@@ -60,6 +64,7 @@ extension Operations {
       let request = Request(raw)
       guard let info else { return request.reply(.invalidArgument) }
       do throws(FileSystemError) {
+        try request.fileSystem.dropSetID(ofOpen: info.pointee.fh, for: request.caller)
         try request.fileSystem.allocate(
           info.pointee.fh, mode: mode, offset: Int64(offset), length: Int64(length))
         request.reply()

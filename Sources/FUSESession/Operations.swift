@@ -111,9 +111,12 @@ enum Operations {
     table.setattr = { raw, node, attributes, mask, _ in
       let request = Request(raw)
       guard let attributes else { return request.reply(.invalidArgument) }
+      let changes = AttributeChanges(attributes.pointee, mask: mask)
       do throws(FileSystemError) {
-        let changed = try request.fileSystem.setAttributes(
-          node, AttributeChanges(attributes.pointee, mask: mask))
+        if changes.size != nil {
+          try request.fileSystem.dropSetID(of: node, for: request.caller)
+        }
+        let changed = try request.fileSystem.setAttributes(node, changes)
         request.reply(attributes: changed)
       } catch { request.reply(error) }
     }

@@ -99,6 +99,7 @@ extension FileSystem {
     result.st_ino = ino_t(inode.number)
     switch inode.kind {
     case S_IFREG:
+      if Self.hasSetID(status.st_mode) { inode.hasSetID.store(true, ordering: .relaxed) }
       let file = inode.state.withLock { $0.file }
       let change = file?.meta.withLock { $0.isDirty ? ($0.size, $0.modified) : nil }
       if let (size, modified) = change {
@@ -175,6 +176,7 @@ extension FileSystem {
     guard let pending else { throw .system(.stale) }
     result.st_ino = ino_t(inode.number)
     result.st_mode = S_IFREG | pending.mode
+    if Self.hasSetID(pending.mode) { inode.hasSetID.store(true, ordering: .relaxed) }
     result.st_nlink = linkCount
     result.st_uid = pending.user
     result.st_gid = pending.group
@@ -202,6 +204,12 @@ extension FileSystem {
       guard size >= 0 else { throw .system(.invalidArgument) }
       try truncate(inode, to: size)
     }
+    try change(inode, changes)
+    return try attributes(of: inode)
+  }
+
+  /// All of `changes` but the size.
+  func change(_ inode: Inode, _ changes: AttributeChanges) throws(FileSystemError) {
     try withPlace(of: inode) { place throws(FileSystemError) in
       switch place {
       case .root(let directory):
@@ -216,7 +224,6 @@ extension FileSystem {
         throw .system(.stale)
       }
     }
-    return try attributes(of: inode)
   }
 
   private func applyStored(
@@ -298,6 +305,10 @@ extension FileSystem {
       if let mode = changes.mode { pending.mode = mode & 0o7777 }
       if let user = changes.user { pending.user = user }
       if let group = changes.group { pending.group = group }
+      if changes.mode == nil, changes.user != nil || changes.group != nil {
+        // As the disk does with what it has.
+        pending.mode = Self.withoutSetID(pending.mode)
+      }
       if let time = changes.accessTime { pending.accessed = time }
       if let time = changes.modificationTime {
         pending.modified = time

@@ -397,8 +397,9 @@ extension FileSystem {
         descriptor: stored.descriptor, keys: vault.keys, isWritable: !vault.isReadOnly)
       let size =
         blob.plaintextSizeIfVerified()
-        ?? BlobSize.plaintextSize(of: blob.descriptor, status, keys: vault.keys)
-      return (Content(base: blob, size: size), blob)
+        ?? BlobSize.plaintextSize(of: blob.descriptor, keys: vault.keys)
+      let told = inode.state.withLock { $0.size?.1 }
+      return (Content(base: blob, size: size ?? told ?? Int64(status.st_size)), blob)
     } catch {
       report(error, inode)
       throw .storage(error)

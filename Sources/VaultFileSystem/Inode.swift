@@ -39,6 +39,8 @@ final class Inode: Sendable {
   let number: UInt64
   /// For directories.
   let directory: DirectoryNode?
+  /// A file with set-user-id or set-group-id bits, as far as known.
+  let hasSetID = Atomic<Bool>(false)
   let state: Mutex<State>
 
   struct State {

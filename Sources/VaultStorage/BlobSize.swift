@@ -27,12 +27,10 @@ package enum BlobSize {
     }
   }
 
-  /// As its padding says, whatever its seal does.
-  package static func plaintextSize(
-    of descriptor: CInt, _ status: stat, keys: VaultKeys
-  ) -> Int64 {
-    let size = Int64(status.st_size)
-    return (try? plaintextSize(of: descriptor, storedSize: size, keys: keys)) ?? greatest(size)
+  /// As its padding says, whatever its seal does; nil if that can't be read.
+  package static func plaintextSize(of descriptor: CInt, keys: VaultKeys) -> Int64? {
+    guard let size = try? Int64(Syscalls.status(descriptor).st_size) else { return nil }
+    return try? plaintextSize(of: descriptor, storedSize: size, keys: keys)
   }
 
   /// A look at the size is no access to the photo. Other people's files can't be read without one.

@@ -29,8 +29,9 @@ struct PlaceSeal: Equatable {
 
   private let bytes: [UInt8]
 
+  /// `size`: nil if it isn't known.
   init(
-    _ header: Header, size: Int64, of name: FileName, in directory: VaultDirectory
+    _ header: Header, size: Int64?, of name: FileName, in directory: VaultDirectory
   ) throws(StorageError) {
     let input = Array("place".utf8) + header.bytes + directory.id.bytes + name.bytes
     let mac = try StorageError.inCrypto { () throws(CryptoFailure) in
@@ -40,7 +41,8 @@ struct PlaceSeal: Equatable {
         }
       }
     }
-    bytes = mac.prefix(Self.macByteCount) + withUnsafeBytes(of: size.littleEndian, Array.init)
+    let told = size.map { withUnsafeBytes(of: $0.littleEndian, Array.init) } ?? []
+    bytes = mac.prefix(Self.macByteCount) + told
   }
 
   /// What the seal of a stored file says of its plaintext's size, if that fits its own size.
@@ -50,11 +52,18 @@ struct PlaceSeal: Equatable {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 8) { buffer in
       let count = try? Syscalls.extendedAttribute(
         of: stored, in: directory, attribute, into: buffer)
-      guard count == byteCount else { return nil }
-      let size = Int64(
-        littleEndian: buffer.loadUnaligned(fromByteOffset: macByteCount, as: Int64.self))
-      return Format.fits(plaintextSize: size, messageSize: storedSize) ? size : nil
+      return plaintextSize(
+        in: UnsafeRawBufferPointer(rebasing: buffer[..<(count ?? 0)]), storedSize: storedSize)
     }
+  }
+
+  fileprivate static func plaintextSize(
+    in seal: UnsafeRawBufferPointer, storedSize: Int64
+  ) -> Int64? {
+    guard seal.count == byteCount else { return nil }
+    let size = Int64(
+      littleEndian: seal.loadUnaligned(fromByteOffset: macByteCount, as: Int64.self))
+    return Format.fits(plaintextSize: size, messageSize: storedSize) ? size : nil
   }
 
   /// Where the disk holds no attributes the photo stays without one.
@@ -79,7 +88,7 @@ struct PlaceSeal: Equatable {
 package struct LiftedSeal: ~Copyable {
   private let file: FileDescriptor
   private let header: Header
-  private let size: Int64
+  private let size: Int64?
 
   /// nil for a photo without a seal, and for one whose seal is wrong: that stays, to be told.
   package init?(
@@ -100,8 +109,12 @@ package struct LiftedSeal: ~Copyable {
       if case .blob = error { return nil }
       throw error
     }
-    let status = try StorageError.onDisk { () throws(Errno) in try Syscalls.status(number) }
-    let size = BlobSize.plaintextSize(of: number, status, keys: directory.context.keys)
+    let storedSize = try StorageError.onDisk { () throws(Errno) in
+      Int64(try Syscalls.status(number).st_size)
+    }
+    let size = known.withUnsafeBytes {
+      PlaceSeal.plaintextSize(in: $0, storedSize: storedSize)
+    }
     guard try PlaceSeal(header, size: size, of: name, in: directory).matches(known) else {
       return nil
     }

@@ -200,8 +200,7 @@ extension VaultRepair {
     }
     let number = file.rawValue
     let header = try Blob.header(of: number).header
-    let status = try StorageError.onDisk { () throws(Errno) in try Syscalls.status(number) }
-    let size = BlobSize.plaintextSize(of: number, status, keys: context.keys)
+    let size = BlobSize.plaintextSize(of: number, keys: context.keys)
     let seal = try PlaceSeal(header, size: size, of: name, in: directory)
     seal.put(on: number)
     if case .right = try seal.standing(on: number) { return true }

@@ -124,9 +124,22 @@ import Testing
   @Test(arguments: [0, 15, -1]) func anAlteredSealIsTold(_ offset: Int) throws {
     try SampleVault.with { sample in
       var seal = try sample.attribute(SampleVault.seal, of: "photo")
-      if offset < 0 { seal.removeLast() } else { seal[offset] ^= 1 }
+      if offset < 0 { seal.removeAll() } else { seal[offset] ^= 1 }
       try sample.setAttribute(SampleVault.seal, of: "photo", seal)
       #expect(try sample.findings() == ["moved photo"])
+    }
+  }
+
+  /// The size in it is for listings.
+  @Test(arguments: [16, 23, -1]) func aSealWithAnotherSizeIsNoDamage(_ offset: Int) throws {
+    try SampleVault.with { sample in
+      var seal = try sample.attribute(SampleVault.seal, of: "photo")
+      if offset < 0 { seal.removeLast() } else { seal[offset] ^= 1 }
+      try sample.setAttribute(SampleVault.seal, of: "photo", seal)
+      let report = try sample.check()
+      #expect(report.findings.isEmpty && report.counts.unsealed == 1)
+      _ = try sample.repair()
+      #expect(try sample.check().counts.unsealed == 0)
     }
   }
 
@@ -166,7 +179,7 @@ import Testing
         in: opened.root.fd.rawValue, flags: O_RDONLY)
       let header = Header(
         mode: .password(opened.keys.salts), iv: Expected.bytes(place.iv))
-      try PlaceSeal(header, of: name, in: directory).put(on: file.rawValue)
+      try PlaceSeal(header, size: place.size, of: name, in: directory).put(on: file.rawValue)
       #expect(
         try Syscalls.extendedAttribute(file.rawValue, PlaceSeal.attribute)
           == Expected.bytes(place.seal))
@@ -363,6 +376,12 @@ import Testing
       let check = try VaultCheck.open(at: sample.vault.path, repairing: false) { _ in
         Expected.vaultKeys
       }
+      // Slow enough to be caught at it.
+      SyscallFaults.arm { call in
+        if call == .readDirectory { usleep(20_000) }
+        return nil
+      }
+      defer { SyscallFaults.disarm() }
       #expect(try !check.run(everyMilliseconds: 0) { _, _ in false }.isComplete)
     }
   }

@@ -41,6 +41,7 @@ struct Expected: Decodable, Sendable {
     let mode: String
     let iv: String
     let name: String
+    let size: Int64
     let seal: String
   }
 

@@ -88,14 +88,16 @@ def check_seal(path, keys, encrypted):
     if stem.endswith(".long"):
         with open(os.path.join(folder, stem + ".name")) as file:
             stem = file.read()
-    directory, name = bytes(16), os.fsencode(stem)
+    directory, name, value = bytes(16), os.fsencode(stem), os.getxattr(path, "user.photovault.place")
     if encrypted:
         with open(os.path.join(folder, "directory.id"), "rb") as file:
             directory = file.read()
         name = AESSIV(keys.names).decrypt(unbase64url(name), [directory])
     with open(path, "rb") as file:
         seal = mac(keys.chunks, b"place" + file.read(34) + directory + name)[:16]
-    assert os.getxattr(path, "user.photovault.place") == seal, f"the seal of {name}"
+    sealed, size = value[:16], int.from_bytes(value[16:], "little")
+    assert len(value) == 24 and 66 + 16 * (size // 16 + 1) == os.path.getsize(path), f"the size of {name}"
+    assert sealed == seal, f"the seal of {name}"
 
 
 def check_index(path, keys):

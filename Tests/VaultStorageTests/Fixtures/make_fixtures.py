@@ -112,9 +112,11 @@ IV = bytes(range(200, 216))
 HEADER = bytes([3, 1]) + ENCRYPTION_SALT + HMAC_SALT + IV
 places = [
     {"mode": mode, "iv": IV.hex(), "name": name.hex(),
-     "seal": hmac.new(CHUNKS, b"place" + HEADER + directory + name, hashlib.sha256).digest()[:16].hex()}
+     "size": size,
+     "seal": (hmac.new(CHUNKS, b"place" + HEADER + directory + name, hashlib.sha256).digest()[:16]
+              + size.to_bytes(8, "little")).hex()}
     for mode, directory in (("encrypted", DIRECTORY_ID), ("plain", bytes(16)))
-    for name in (b"a", "Köln.jpg".encode(), b"x" * 255)]
+    for name, size in ((b"a", 0), ("Köln.jpg".encode(), 5_000_000_000), (b"x" * 255, 1))]
 
 print(json.dumps({
     "secret": SECRET.hex(), "recoveryKey": PASSWORD,

@@ -1,0 +1,36 @@
+import Glibc
+import Synchronization
+
+/// Set-user-id and set-group-id bits: a file loses them when somebody who may not keep them changes
+/// it. Where the kernel leaves that to the file system (FUSE_HANDLE_KILLPRIV_V2) these come before
+/// each write, truncation and allocation. Source: setattr_should_drop_suidgid, linux/fs/attr.c.
+extension FileSystem {
+  package func dropSetID(ofOpen handle: UInt64, for caller: Caller) throws(FileSystemError) {
+    if caller.user == 0 { return }
+    try dropSetID(of: try fileHandle(handle).file.inode)
+  }
+
+  package func dropSetID(of node: NodeID, for caller: Caller) throws(FileSystemError) {
+    if caller.user == 0 { return }
+    try dropSetID(of: try asked(node))
+  }
+
+  private func dropSetID(of inode: Inode) throws(FileSystemError) {
+    guard inode.isRegular, inode.hasSetID.load(ordering: .relaxed) else { return }
+    let mode = try attributes(of: inode).st_mode
+    let kept = Self.withoutSetID(mode)
+    if kept != mode {
+      var changes = AttributeChanges()
+      changes.mode = kept
+      try change(inode, changes)
+    }
+    inode.hasSetID.store(false, ordering: .relaxed)
+  }
+
+  /// Set-group-id without the right to execute means something else: mandatory locks.
+  static func withoutSetID(_ mode: mode_t) -> mode_t {
+    mode & ~S_ISUID & ~(mode & S_IXGRP != 0 ? S_ISGID : 0)
+  }
+
+  static func hasSetID(_ mode: mode_t) -> Bool { mode & (S_ISUID | S_ISGID) != 0 }
+}
