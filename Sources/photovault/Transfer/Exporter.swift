@@ -47,26 +47,35 @@ final class Exporter: Sendable {
 
   /// On each thread.
   func work() {
-    var last: ExportTarget.OpenDirectory?
+    let batch = ExportBatch(self)
     while !run.isStopping {
       let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
       guard index < tree.files.count else { break }
-      let file = tree.files[index]
-      do throws(TransferFailure) {
-        let directory = try TransferFailure.onOutside { () throws(Errno) in
-          try file.directory.target.open()
-        }
-        // Kept open: mostly the next file goes there, too.
-        last = directory
-        let name = try export(file, to: directory.fd)
-        if let name { written.withLock { $0[index] = name } }
-      } catch { fail(file.path, error) }
-      run.count(files: 1)
+      export(tree.files[index], index, batch)
+      if batch.isFull { batch.finish() }
     }
-    withExtendedLifetime(last) {}
+    batch.finish()
   }
 
-  private func fail(_ path: FileName, _ failure: TransferFailure) {
+  /// `index`: among the tree's files, if it is one of them.
+  private func export(_ file: ExportedFile, _ index: Int?, _ batch: ExportBatch) {
+    do throws(TransferFailure) {
+      let directory = try TransferFailure.onOutside { () throws(Errno) in
+        try file.directory.target.open()
+      }
+      switch file.kind {
+      case .symbolicLink: try exportLink(file, to: directory.fd)
+      case .file: if try exportContents(file, index, to: directory, batch) { return }
+      }
+    } catch { fail(file.path, error) }
+    run.count(files: 1)
+  }
+
+  func note(_ index: Int?, writtenAs name: FileName) {
+    if let index { written.withLock { $0[index] = name } }
+  }
+
+  func fail(_ path: FileName, _ failure: TransferFailure) {
     if case .vault(let error) = failure {
       switch error {
       case .blob, .damagedMetadata, .damagedDirectory:
@@ -93,26 +102,16 @@ final class Exporter: Sendable {
     tally.withLock { $0.failed += 1 }
   }
 
-  /// Under which name, if it is there now.
-  private func export(
-    _ file: ExportedFile, to directory: CInt
-  ) throws(TransferFailure) -> FileName? {
-    switch file.kind {
-    case .symbolicLink: try exportLink(file, to: directory)
-    case .file: try exportContents(file, to: directory)
-    }
-  }
-
   // MARK: Names
 
-  private enum Choice {
+  enum Choice {
     case free(FileName)
     case replace(FileName)
     case present(FileName)
     case skip
   }
 
-  private func choose(
+  func choose(
     _ file: ExportedFile, in directory: CInt, from number: Int,
     isSame: (stat, FileName) throws(TransferFailure) -> Bool
   ) throws(TransferFailure) -> (choice: Choice, number: Int) {
@@ -141,7 +140,7 @@ final class Exporter: Sendable {
     }
   }
 
-  private func count(_ file: ExportedFile, _ number: Int, bytes: Int64?) {
+  func count(_ file: ExportedFile, _ number: Int, bytes: Int64?) {
     tally.withLock { tally in
       if let bytes {
         tally.files += 1
@@ -157,7 +156,7 @@ final class Exporter: Sendable {
 
   private func exportLink(
     _ file: ExportedFile, to directory: CInt
-  ) throws(TransferFailure) -> FileName? {
+  ) throws(TransferFailure) {
     let source = file.directory.stored
     let target = try TransferFailure.onVault { () throws(StorageError) in
       let stored: FileName
@@ -171,10 +170,8 @@ final class Exporter: Sendable {
         && (try? Syscalls.readSymbolicLink(name, in: directory)) == target
     }
     switch choice {
-    case .skip: return nil
-    case .present(let name):
-      tally.withLock { $0.present += 1 }
-      return name
+    case .skip: return
+    case .present: return tally.withLock { $0.present += 1 }
     case .free(let name): try link(target, as: name, in: directory, replacing: false)
     case .replace(let name): try link(target, as: name, in: directory, replacing: true)
     }
@@ -184,7 +181,6 @@ final class Exporter: Sendable {
         modification: status.st_mtim)
     }
     count(file, number, bytes: nil)
-    return nil
   }
 
   private func link(
@@ -208,9 +204,11 @@ final class Exporter: Sendable {
 
   // MARK: Contents
 
+  /// Whether it waits for its name now.
   private func exportContents(
-    _ file: ExportedFile, to directory: CInt
-  ) throws(TransferFailure) -> FileName? {
+    _ file: ExportedFile, _ index: Int?, to directory: ExportTarget.OpenDirectory,
+    _ batch: ExportBatch
+  ) throws(TransferFailure) -> Bool {
     let stored = try TransferFailure.onVault { () throws(StorageError) in
       try file.directory.stored.openFile(file.entry.stored)
     }
@@ -223,52 +221,36 @@ final class Exporter: Sendable {
       size = try blob.plaintextSize()
     } catch { throw .vault(error) }
     var known: [UInt8]?
-    var choice: Choice
-    var attempt = 1
-    (choice, attempt) = try choose(file, in: directory, from: 1) {
+    let (choice, attempt) = try choose(file, in: directory.fd, from: 1) {
       found, name throws(TransferFailure) in
       guard found.st_mode & S_IFMT == mode_t(Glibc.S_IFREG), Int64(found.st_size) == size else {
         return false
       }
       if known == nil { known = try digest(of: blob, size) }
       // What can't be read is not the same.
-      guard let there = try? SourceContent(directory: directory, name).digest() else {
+      guard let there = try? SourceContent(directory: directory.fd, name).digest() else {
         return false
       }
       return there == known
     }
     switch choice {
-    case .skip: return nil
+    case .skip: return false
     case .present(let name):
+      note(index, writtenAs: name)
       run.count(bytes: size)
       tally.withLock { $0.present += 1 }
-      return name
+      return false
     case .free, .replace: break
     }
-
     let output = try ExportOutput(in: directory)
     let copied = try copy(blob, size, to: output)
-    if !setAttributes(status, from: blob.descriptor, on: output.fd) {
-      tally.withLock { $0.incomplete += 1 }
-    }
-    guard try output.readBack() == copied else { throw .notVerified }
-    while true {
-      do throws(Errno) {
-        switch choice {
-        case .free(let name): try output.publish(as: name, replacing: false)
-        case .replace(let name): try output.publish(as: name, replacing: true)
-        case .skip, .present: break
-        }
-        break
-      } catch {
-        // Another thread, or program, was faster.
-        guard error == .exists else { throw .outside(error) }
-        (choice, attempt) = try choose(file, in: directory, from: attempt) { _, _ in false }
-        if case .skip = choice { return nil }
-      }
-    }
-    count(file, attempt, bytes: size)
-    return SplitName(file.entry.name).numbered(attempt)
+    Syscalls.startWriteback(output.fd, 0..<max(1, size))
+    let isComplete = setAttributes(status, from: blob.descriptor, on: output.fd)
+    batch.add(
+      ExportBatch.Item(
+        file: file, index: index, output: output, digest: copied, size: size,
+        isComplete: isComplete, choice: choice, number: attempt))
+    return true
   }
 
   private func copy(
@@ -346,7 +328,9 @@ final class Exporter: Sendable {
   /// Further names of files, then the directories, the innermost first. No thread works any more.
   func finish(interrupted: Bool) {
     if !interrupted {
-      for (file, first) in tree.links { exportFurtherName(file, first) }
+      let batch = ExportBatch(self)
+      for (file, first) in tree.links { exportFurtherName(file, first, batch) }
+      batch.finish()
     }
     for directory in tree.directories.reversed() {
       if interrupted, !directory.target.isKnown { continue }
@@ -371,7 +355,7 @@ final class Exporter: Sendable {
   }
 
   /// A hard link where the disk has them, else a copy.
-  private func exportFurtherName(_ file: ExportedFile, _ first: Int) {
+  private func exportFurtherName(_ file: ExportedFile, _ first: Int, _ batch: ExportBatch) {
     do throws(TransferFailure) {
       let directory = try TransferFailure.onOutside { () throws(Errno) in
         try file.directory.target.open()
@@ -386,71 +370,12 @@ final class Exporter: Sendable {
           return
         } catch {}
       }
-      _ = try export(file, to: directory.fd)
-    } catch { fail(file.path, error) }
+    } catch { return fail(file.path, error) }
+    export(file, nil, batch)
+    if batch.isFull { batch.finish() }
   }
 
-  fileprivate static func temporaryName() throws(TransferFailure) -> FileName {
+  static func temporaryName() throws(TransferFailure) -> FileName {
     try TransferFailure.onVault { () throws(StorageError) in try BlobName.temporary() }
-  }
-}
-
-/// A file that is being written outside of the vault: without a name where the disk can do that,
-/// else under a temporary one.
-final class ExportOutput {
-  private let descriptor: FileDescriptor
-  private let directory: CInt
-  private let temporaryName: FileName
-  private var isNamed: Bool
-
-  init(in directory: CInt) throws(TransferFailure) {
-    self.directory = directory
-    let name = try Exporter.temporaryName()
-    temporaryName = name
-    var isNamed = false
-    descriptor = try TransferFailure.onOutside { () throws(Errno) in
-      do throws(Errno) { return try Syscalls.openTemporary(in: directory, mode: 0o600) } catch {
-        guard NamelessFile.isUnknown(error) else { throw error }
-      }
-      isNamed = true
-      return try Syscalls.open(
-        name, in: directory, flags: O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
-    }
-    self.isNamed = isNamed
-  }
-
-  deinit {
-    if isNamed { try? Syscalls.unlink(temporaryName, in: directory) }
-  }
-
-  var fd: CInt { descriptor.rawValue }
-
-  /// SHA-256 of what the disk holds.
-  func readBack() throws(TransferFailure) -> [UInt8] {
-    let number = fd
-    try TransferFailure.onOutside { () throws(Errno) in try Syscalls.synchronizeData(number) }
-    Syscalls.dropPages(of: number)
-    let hash = try TransferFailure.inCrypto { () throws(CryptoFailure) in try Digest() }
-    try SourceContent.read(number) { bytes throws(TransferFailure) in
-      try TransferFailure.inCrypto { () throws(CryptoFailure) in try hash.update(bytes) }
-    }
-    return try TransferFailure.inCrypto { () throws(CryptoFailure) in try hash.finish() }
-  }
-
-  /// Throws EEXIST where the name is taken, unless it `replaces` that.
-  func publish(as name: FileName, replacing: Bool) throws(Errno) {
-    if !isNamed {
-      if !replacing {
-        return try Syscalls.link(descriptor: fd, as: name, in: directory)
-      }
-      try Syscalls.link(descriptor: fd, as: temporaryName, in: directory)
-      isNamed = true
-    }
-    if replacing {
-      try Syscalls.rename(temporaryName, in: directory, to: name, in: directory)
-    } else {
-      try Syscalls.renameToNewName(temporaryName, to: name, in: directory)
-    }
-    isNamed = false
   }
 }
