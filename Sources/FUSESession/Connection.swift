@@ -46,7 +46,8 @@ enum Connection {
     FUSE_CAP_WRITEBACK_CACHE,
     // No difference (measured): each byte passes through the cipher in memory anyway.
     FUSE_CAP_SPLICE_READ, FUSE_CAP_SPLICE_WRITE, FUSE_CAP_SPLICE_MOVE,
-    // The kernel clears set-user-id bits itself, by setattr.
+    // The first version of it. Of the second one `DeviceInterception` talks with the kernel; where
+    // that lacks it, it clears set-user-id bits itself, by setattr.
     FUSE_CAP_HANDLE_KILLPRIV,
     // Access lists are not stored.
     FUSE_CAP_POSIX_ACL,

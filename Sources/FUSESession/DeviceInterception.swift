@@ -43,7 +43,7 @@ enum DeviceInterception {
     fuse_session_custom_io(session, &io, fuse_session_fd(session))
   }
 
-  private static func note(_ request: UnsafeRawBufferPointer, from device: CInt) {
+  static func note(_ request: UnsafeRawBufferPointer, from device: CInt) {
     guard request.loadUnaligned(fromByteOffset: opcodeOffset, as: UInt32.self) == initialization,
       request.loadUnaligned(fromByteOffset: offeredFlagsOffset, as: UInt32.self) & killsPrivileges
         != 0
@@ -54,7 +54,7 @@ enum DeviceInterception {
     }
   }
 
-  private static func amend(_ reply: UnsafeBufferPointer<iovec>, to device: CInt) {
+  static func amend(_ reply: UnsafeBufferPointer<iovec>, to device: CInt) {
     guard let header = reply[0].iov_base, let body = reply[1].iov_base,
       reply[1].iov_len >= agreedFlagsOffset + 4
     else { return }

@@ -1,9 +1,10 @@
 import Glibc
+import Platform
 import Synchronization
 
 /// Set-user-id and set-group-id bits: a file loses them when somebody who may not keep them changes
 /// it. Where the kernel leaves that to the file system (FUSE_HANDLE_KILLPRIV_V2) these come before
-/// each write, truncation and allocation. Source: setattr_should_drop_suidgid, linux/fs/attr.c.
+/// each write, truncation and allocation. Source: write(2), "man 7 inode".
 extension FileSystem {
   package func dropSetID(ofOpen handle: UInt64, for caller: Caller) throws(FileSystemError) {
     if caller.user == 0 { return }
@@ -12,19 +13,26 @@ extension FileSystem {
 
   package func dropSetID(of node: NodeID, for caller: Caller) throws(FileSystemError) {
     if caller.user == 0 { return }
+    try checkOpenable()
+    try checkWritable()
     try dropSetID(of: try asked(node))
   }
 
   private func dropSetID(of inode: Inode) throws(FileSystemError) {
-    guard inode.isRegular, inode.hasSetID.load(ordering: .relaxed) else { return }
-    let mode = try attributes(of: inode).st_mode
-    let kept = Self.withoutSetID(mode)
-    if kept != mode {
+    guard inode.isRegular else { return }
+    while inode.hasSetID.exchange(false, ordering: .relaxed) {
+      // Says so again if there are some.
+      let mode = try attributes(of: inode).st_mode
+      let kept = Self.withoutSetID(mode)
+      if kept == mode { return }
       var changes = AttributeChanges()
       changes.mode = kept
-      try change(inode, changes)
+      do throws(FileSystemError) { try change(inode, changes) } catch {
+        // Another program replaced it: the version that is written has no name to take a mode from.
+        guard error.errno == .stale else { throw error }
+        return
+      }
     }
-    inode.hasSetID.store(false, ordering: .relaxed)
   }
 
   /// Set-group-id without the right to execute means something else: mandatory locks.

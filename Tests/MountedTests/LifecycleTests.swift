@@ -261,6 +261,26 @@ extension MountedTests {
       }
     }
 
+    @Test("set-id bits of a file go when somebody who isn't root changes it, and stay for root")
+    func setIDBits() throws {
+      try MountedVault.withMounted { vault in
+        try vault.unmount()
+        try vault.mount(options: ["-o", "allow_other"])
+        try vault.shell(
+          """
+          chmod 0777 "$M"; cd "$M"
+          somebody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+          for change in 'echo more >>a' 'echo new >a' 'truncate -s 100000 a' 'fallocate -l 200000 a' \\
+            'dd if=/dev/zero of=a bs=300k count=3 conv=notrunc status=none'; do
+            cp "$PHOTOS/photo.jpg" a; chown 65534:65534 a
+            chmod 6755 a; bash -c "$change"; test "$(stat -c %a a)" = 6755
+            $somebody bash -c "$change"; test "$(stat -c %a a)" = 755
+          done
+          chmod 6755 a; chown 65533:65533 a; test "$(stat -c %a a)" = 755
+          """)
+      }
+    }
+
     @Test("no other user sees the folder, unless allow_other says so")
     func otherUsers() throws {
       try MountedVault.withMounted { vault in
