@@ -130,8 +130,11 @@ extension FileSystem {
   ) -> Int64 {
     let identity = BlobIdentity(status)
     if let (known, size) = inode.state.withLock({ $0.size }), known == identity { return size }
+    // What is open was verified; another size would end it too early for who reads it.
+    let isOpen = inode.state.withLock { $0.file != nil }
     let size = BlobSize.plaintextSize(
-      of: stored.entry, in: directory.fd.rawValue, status, keys: vault.keys)
+      of: stored.entry, in: directory.fd.rawValue, status, keys: vault.keys,
+      readingPadding: isOpen)
     inode.state.withLock { $0.size = (identity, size) }
     return size
   }
@@ -256,6 +259,9 @@ extension FileSystem {
       }
     }
     noteTimes(changes, inode)
+    if inode.isRegular, changes.modificationTime != nil {
+      PlaceSeal.follow(name, in: descriptor, from: before)
+    }
     if inode.isDirectory { inode.directory?.touched.withLock { $0 = nil } }
     keepCache(of: inode, from: before, link, directory)
   }

@@ -138,7 +138,6 @@ extension FileSystem {
   private func publish(
     _ written: WrittenBlob, _ known: [Link], _ scanned: [Link]?, _ file: OpenFile
   ) throws(FileSystemError) -> Outcome {
-    let inode = file.inode
     guard let first = known.first else { return .done }
     let links = known + (scanned ?? [])
     let (node, directory) = try opened(first.parent)
@@ -196,7 +195,6 @@ extension FileSystem {
     }
     try noteCommitted(written, file)
     for times in before { times.restore() }
-    inode.state.withLock { $0.size = nil }
     return .done
   }
 
@@ -303,6 +301,7 @@ extension FileSystem {
     inode.state.withLock { state in
       state.opened = identity
       state.cached = identity
+      state.size = (identity, written.size)
     }
     let stored = OpenFile.Stored(
       version: BlobVersion(written.blob), status: status, file: StoredFile(written.blob))

@@ -111,8 +111,12 @@ package enum AtomicReplace {
       try? BlobAttribute.remove(PlaceSeal.attribute, from: written.descriptor)
       return
     }
+    let status = try StorageError.onDisk { () throws(Errno) in
+      try Syscalls.status(written.descriptor)
+    }
     try PlaceSeal(
-      written.blob.header, size: written.size, of: target.name, in: target.directory
+      written.blob.header, PlaceSeal.Told(size: written.size, status), of: target.name,
+      in: target.directory
     ).put(on: written.descriptor)
   }
 

@@ -10,15 +10,17 @@ import Synchronization
 package enum BlobSize {
   /// `status` is that of the blob `stored` in `directory`. What is damaged shows the greatest size
   /// that its stored size allows; what is no blob, its stored size.
+  /// `readingPadding`: whatever the seal says.
   package static func plaintextSize(
-    of stored: FileName, in directory: CInt, _ status: stat, keys: VaultKeys
+    of stored: FileName, in directory: CInt, _ status: stat, keys: VaultKeys,
+    readingPadding: Bool = false
   ) -> Int64 {
-    let size = Int64(status.st_size)
-    if status.st_nlink == 1,
-      let sealed = PlaceSeal.plaintextSize(of: stored, in: directory, storedSize: size)
+    if !readingPadding, status.st_nlink == 1,
+      let sealed = PlaceSeal.plaintextSize(of: stored, in: directory, status)
     {
       return sealed
     }
+    let size = Int64(status.st_size)
     do {
       let file = try open(stored, in: directory)
       return try plaintextSize(of: file.rawValue, storedSize: size, keys: keys)
@@ -46,7 +48,8 @@ package enum BlobSize {
     }
   }
 
-  private static func greatest(_ size: Int64) -> Int64 {
+  /// What a blob of `size` bytes can hold at most.
+  package static func greatest(_ size: Int64) -> Int64 {
     max(0, size - Int64(Format.passwordHeaderByteCount + Format.hmacByteCount + 1))
   }
 

@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 package import Platform
 import SecuredData
 
@@ -9,29 +9,65 @@ import SecuredData
 /// name, into another folder or in another one's place, but can't seal it there, and `check` tells.
 /// With plain names directories have no id, so the seal knows the name only.
 ///
-/// Behind them is the size of the plaintext, little-endian, for listings: it is where the disk keeps
-/// the status, and the padding, which tells it too, is at the end of the file. Like that one it is
-/// no more than a hint.
+/// Behind them are the size of the plaintext and the time of its last change, for listings: they are
+/// where the disk keeps the status, and the padding, which tells the size too, is at the end of the
+/// file. Like that one the size is no more than a hint, and none where the time is another one: then
+/// a program wrote another version into the file.
 ///
 /// Photos open without a seal and with a wrong one. A file of several names has none, nor has one
 /// that came without its attributes.
-struct PlaceSeal: Equatable {
+package struct PlaceSeal: Equatable {
   static let attribute = FileName("user.photovault.place")
   private static let macByteCount = 16
-  private static let byteCount = macByteCount + 8
+  private static let byteCount = macByteCount + Told.byteCount
+
+  /// Of the version that was sealed: 16 bytes, little-endian.
+  struct Told: Equatable {
+    static let byteCount = 16
+
+    let size: Int64
+    /// In nanoseconds since 1970.
+    let modified: Int64
+
+    init(size: Int64, _ status: stat) {
+      self.size = size
+      modified = Self.nanoseconds(status.st_mtim)
+    }
+
+    /// nil if it isn't that of the file with this status.
+    fileprivate init?(in seal: UnsafeRawBufferPointer, of status: stat) {
+      guard seal.count == PlaceSeal.byteCount else { return nil }
+      func number(_ index: Int) -> Int64 {
+        Int64(littleEndian: seal.loadUnaligned(fromByteOffset: index, as: Int64.self))
+      }
+      size = number(PlaceSeal.macByteCount)
+      modified = number(PlaceSeal.macByteCount + 8)
+      guard modified == Self.nanoseconds(status.st_mtim),
+        Format.fits(plaintextSize: size, messageSize: Int64(status.st_size))
+      else { return nil }
+    }
+
+    fileprivate var bytes: [UInt8] {
+      [size, modified].flatMap { withUnsafeBytes(of: $0.littleEndian, Array.init) }
+    }
+
+    private static func nanoseconds(_ time: timespec) -> Int64 {
+      Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+  }
 
   enum Standing: Sendable {
     case right
-    /// It isn't there or tells no size.
+    /// It isn't there, or it tells no size or not the right one.
     case missing
     case wrong
   }
 
   private let bytes: [UInt8]
 
-  /// `size`: nil if it isn't known.
+  /// `told`: nil if it isn't known.
   init(
-    _ header: Header, size: Int64?, of name: FileName, in directory: VaultDirectory
+    _ header: Header, _ told: Told?, of name: FileName, in directory: VaultDirectory
   ) throws(StorageError) {
     let input = Array("place".utf8) + header.bytes + directory.id.bytes + name.bytes
     let mac = try StorageError.inCrypto { () throws(CryptoFailure) in
@@ -41,45 +77,55 @@ struct PlaceSeal: Equatable {
         }
       }
     }
-    let told = size.map { withUnsafeBytes(of: $0.littleEndian, Array.init) } ?? []
-    bytes = mac.prefix(Self.macByteCount) + told
+    bytes = mac.prefix(Self.macByteCount) + (told?.bytes ?? [])
   }
 
-  /// What the seal of a stored file says of its plaintext's size, if that fits its own size.
+  /// What the seal of a stored file says of its plaintext's size.
   static func plaintextSize(
-    of stored: FileName, in directory: CInt, storedSize: Int64
+    of stored: FileName, in directory: CInt, _ status: stat
   ) -> Int64? {
     withUnsafeTemporaryAllocation(byteCount: byteCount, alignment: 8) { buffer in
       let count = try? Syscalls.extendedAttribute(
         of: stored, in: directory, attribute, into: buffer)
-      return plaintextSize(
-        in: UnsafeRawBufferPointer(rebasing: buffer[..<(count ?? 0)]), storedSize: storedSize)
+      let seal = UnsafeRawBufferPointer(rebasing: buffer[..<(count ?? 0)])
+      return Told(in: seal, of: status)?.size
     }
   }
 
-  fileprivate static func plaintextSize(
-    in seal: UnsafeRawBufferPointer, storedSize: Int64
-  ) -> Int64? {
-    guard seal.count == byteCount else { return nil }
-    let size = Int64(
-      littleEndian: seal.loadUnaligned(fromByteOffset: macByteCount, as: Int64.self))
-    return Format.fits(plaintextSize: size, messageSize: storedSize) ? size : nil
+  /// Whose time was changed by its owner: the seal goes on telling the size. Where the disk refuses
+  /// that, the padding does.
+  package static func follow(_ stored: FileName, in directory: CInt, from before: stat) {
+    guard before.st_nlink == 1, let file = try? BlobSize.open(stored, in: directory),
+      var seal = try? Syscalls.extendedAttribute(file.rawValue, attribute),
+      let old = seal.withUnsafeBytes({ Told(in: $0, of: before) }),
+      let after = try? Syscalls.status(file.rawValue)
+    else { return }
+    let new = Told(size: old.size, after)
+    guard new != old else { return }
+    seal.replaceSubrange(macByteCount..., with: new.bytes)
+    try? BlobAttribute.set(attribute, seal, on: file.rawValue)
   }
 
   /// Where the disk holds no attributes the photo stays without one.
   func put(on file: CInt) { try? BlobAttribute.set(Self.attribute, self.bytes, on: file) }
 
+  /// The time doesn't count: it is changed by many, and costs nothing but the padding's reading.
   func standing(on file: CInt) throws(StorageError) -> Standing {
     guard let known = try BlobInspection.attribute(Self.attribute, of: file) else {
       return .missing
     }
-    if known == bytes { return .right }
-    return matches(known) ? .missing : .wrong
+    guard matches(known) else { return .wrong }
+    let sized = Self.macByteCount..<(Self.macByteCount + 8)
+    let isSame =
+      known.count == Self.byteCount && bytes.count == Self.byteCount
+      && known[sized] == bytes[sized]
+    return isSame ? .right : .missing
   }
 
-  /// Whether `known` belongs to this place, whatever size it tells.
+  /// Whether `known` belongs to this place, whatever it tells.
   fileprivate func matches(_ known: [UInt8]) -> Bool {
-    constantTimeEqual(Array(known.prefix(Self.macByteCount)), Array(bytes.prefix(Self.macByteCount)))
+    let count = Self.macByteCount
+    return constantTimeEqual(Array(known.prefix(count)), Array(bytes.prefix(count)))
   }
 }
 
@@ -88,7 +134,7 @@ struct PlaceSeal: Equatable {
 package struct LiftedSeal: ~Copyable {
   private let file: FileDescriptor
   private let header: Header
-  private let size: Int64?
+  private let told: PlaceSeal.Told?
 
   /// nil for a photo without a seal, and for one whose seal is wrong: that stays, to be told.
   package init?(
@@ -109,24 +155,18 @@ package struct LiftedSeal: ~Copyable {
       if case .blob = error { return nil }
       throw error
     }
-    let storedSize = try StorageError.onDisk { () throws(Errno) in
-      Int64(try Syscalls.status(number).st_size)
-    }
-    let size = known.withUnsafeBytes {
-      PlaceSeal.plaintextSize(in: $0, storedSize: storedSize)
-    }
-    guard try PlaceSeal(header, size: size, of: name, in: directory).matches(known) else {
-      return nil
-    }
+    let status = try StorageError.onDisk { () throws(Errno) in try Syscalls.status(number) }
+    let told = known.withUnsafeBytes { PlaceSeal.Told(in: $0, of: status) }
+    guard try PlaceSeal(header, told, of: name, in: directory).matches(known) else { return nil }
     try StorageError.onDisk { () throws(Errno) in
       try BlobAttribute.remove(PlaceSeal.attribute, from: number)
     }
     self.file = file
     self.header = header
-    self.size = size
+    self.told = told
   }
 
   package func put(named name: FileName, in directory: VaultDirectory) {
-    (try? PlaceSeal(header, size: size, of: name, in: directory))?.put(on: file.rawValue)
+    (try? PlaceSeal(header, told, of: name, in: directory))?.put(on: file.rawValue)
   }
 }

@@ -200,8 +200,10 @@ extension VaultRepair {
     }
     let number = file.rawValue
     let header = try Blob.header(of: number).header
-    let size = BlobSize.plaintextSize(of: number, keys: context.keys)
-    let seal = try PlaceSeal(header, size: size, of: name, in: directory)
+    guard let size = BlobSize.plaintextSize(of: number, keys: context.keys) else { return false }
+    let status = try StorageError.onDisk { () throws(Errno) in try Syscalls.status(number) }
+    let seal = try PlaceSeal(
+      header, PlaceSeal.Told(size: size, status), of: name, in: directory)
     seal.put(on: number)
     if case .right = try seal.standing(on: number) { return true }
     return false

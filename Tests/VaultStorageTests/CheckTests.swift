@@ -179,7 +179,13 @@ import Testing
         in: opened.root.fd.rawValue, flags: O_RDONLY)
       let header = Header(
         mode: .password(opened.keys.salts), iv: Expected.bytes(place.iv))
-      try PlaceSeal(header, size: place.size, of: name, in: directory).put(on: file.rawValue)
+      var status = stat()
+      let second: Int64 = 1_000_000_000
+      let part = (place.modified % second + second) % second
+      status.st_mtim = timespec(
+        tv_sec: Int((place.modified - part) / second), tv_nsec: Int(part))
+      try PlaceSeal(header, PlaceSeal.Told(size: place.size, status), of: name, in: directory).put(
+        on: file.rawValue)
       #expect(
         try Syscalls.extendedAttribute(file.rawValue, PlaceSeal.attribute)
           == Expected.bytes(place.seal))

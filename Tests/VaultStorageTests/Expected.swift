@@ -42,6 +42,7 @@ struct Expected: Decodable, Sendable {
     let iv: String
     let name: String
     let size: Int64
+    let modified: Int64
     let seal: String
   }
 

@@ -95,8 +95,8 @@ def check_seal(path, keys, encrypted):
         name = AESSIV(keys.names).decrypt(unbase64url(name), [directory])
     with open(path, "rb") as file:
         seal = mac(keys.chunks, b"place" + file.read(34) + directory + name)[:16]
-    sealed, size = value[:16], int.from_bytes(value[16:], "little")
-    assert len(value) == 24 and 66 + 16 * (size // 16 + 1) == os.path.getsize(path), f"the size of {name}"
+    sealed, size, modified = value[:16], int.from_bytes(value[16:24], "little"), int.from_bytes(value[24:], "little", signed=True)
+    assert len(value) == 32 and modified == os.stat(path).st_mtime_ns and 66 + 16 * (size // 16 + 1) == os.path.getsize(path), f"the size of {name}"
     assert sealed == seal, f"the seal of {name}"
 
 

@@ -112,11 +112,12 @@ IV = bytes(range(200, 216))
 HEADER = bytes([3, 1]) + ENCRYPTION_SALT + HMAC_SALT + IV
 places = [
     {"mode": mode, "iv": IV.hex(), "name": name.hex(),
-     "size": size,
+     "size": size, "modified": modified,
      "seal": (hmac.new(CHUNKS, b"place" + HEADER + directory + name, hashlib.sha256).digest()[:16]
-              + size.to_bytes(8, "little")).hex()}
+              + size.to_bytes(8, "little") + modified.to_bytes(8, "little", signed=True)).hex()}
     for mode, directory in (("encrypted", DIRECTORY_ID), ("plain", bytes(16)))
-    for name, size in ((b"a", 0), ("Köln.jpg".encode(), 5_000_000_000), (b"x" * 255, 1))]
+    for name, size, modified in ((b"a", 0, 0), ("Köln.jpg".encode(), 5_000_000_000, 1_700_000_000_123_456_789),
+                                 (b"x" * 255, 1, -1))]
 
 print(json.dumps({
     "secret": SECRET.hex(), "recoveryKey": PASSWORD,
