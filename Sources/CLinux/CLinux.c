@@ -107,6 +107,16 @@ int pv_lsetxattr(
   return lsetxattr(path, name, value, size, flags);
 }
 int pv_lremovexattr(const char *path, const char *name) { return lremovexattr(path, name); }
+ssize_t pv_getxattrat(
+    int directory, const char *path, const char *name, void *value, size_t size) {
+  // Source: linux/xattr.h and syscall.tbl of Linux 6.13; Debian 12's libc has no wrapper for it.
+  struct {
+    uint64_t value;
+    uint32_t size;
+    uint32_t flags;
+  } arguments = {(uint64_t)(uintptr_t)value, (uint32_t)size, 0};
+  return syscall(464, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
+}
 
 int pv_lock_all_memory(void) { return mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT); }
 

@@ -62,17 +62,16 @@ extension Syscalls {
     }
   }
 
-  /// "lgetxattr" of a name in `directory`: fills `buffer` and returns the length; ERANGE where it is
-  /// longer. Needs /proc.
+  /// "getxattrat" of a name in `directory`: fills `buffer` and returns the length; ERANGE where it
+  /// is longer, ENOSYS before Linux 6.13.
   package static func extendedAttribute(
     of name: FileName, in directory: CInt, _ attribute: FileName,
     into buffer: UnsafeMutableRawBufferPointer
   ) throws(Errno) -> Int {
-    let path = FileName(Array("/proc/self/fd/\(directory)/".utf8) + name.bytes)
-    return try path.withCString { path throws(Errno) in
+    try name.withCString { name throws(Errno) in
       try attribute.withCString { attribute throws(Errno) in
         try retrying(.getExtendedAttribute) {
-          pv_lgetxattr(path, attribute, buffer.baseAddress, buffer.count)
+          pv_getxattrat(directory, name, attribute, buffer.baseAddress, buffer.count)
         }
       }
     }

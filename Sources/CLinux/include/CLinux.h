@@ -47,6 +47,10 @@ int pv_lsetxattr(
     const char *_Nonnull path, const char *_Nonnull name, const void *_Nullable value,
     size_t size, int flags);
 int pv_lremovexattr(const char *_Nonnull path, const char *_Nonnull name);
+/// "getxattrat" with AT_SYMLINK_NOFOLLOW, of Linux 6.13 and later: -1 and ENOSYS elsewhere.
+ptrdiff_t pv_getxattrat(
+    int directory, const char *_Nonnull path, const char *_Nonnull name, void *_Nullable value,
+    size_t size);
 
 /// prctl(PR_SET_DUMPABLE, 0).
 int pv_set_not_dumpable(void);
