@@ -28,6 +28,11 @@ final class Invalidation: KernelCache, @unchecked Sendable {
 
   func invalidate(node: NodeID) { add(.node(node)) }
 
+  /// A negative offset means that the pages stay, and with them every lock that could be waited for.
+  func invalidateAttributes(of node: NodeID) {
+    fuse_lowlevel_notify_inval_inode(session, node, -1, 0)
+  }
+
   func invalidate(entry: FileName, in parent: NodeID) { add(.entry(entry, parent: parent)) }
 
   /// Ends the thread; later invalidations do nothing. The session's loop has to run meanwhile, or

@@ -92,7 +92,7 @@ extension FileSystem {
     let file = try hold(inode, isEmptied: isEmptied)
     if !isEmptied, !correctsSize(of: inode, file) {
       drop(file)
-      invalidatePages(of: inode)
+      invalidateAttributes(of: inode)
       // The kernel asks for the name once more, and with it for the size, before it opens it.
       throw .system(.stale)
     }

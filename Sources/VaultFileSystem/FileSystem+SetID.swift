@@ -32,6 +32,8 @@ extension FileSystem {
         guard error.errno == .stale else { throw error }
         return
       }
+      // It knows of the size that changes, and not of the mode.
+      invalidateAttributes(of: inode)
     }
   }
 

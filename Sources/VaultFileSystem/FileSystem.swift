@@ -47,6 +47,8 @@ package struct Opened: Sendable {
 /// kernel waits for on the same node: implementations hand it to a thread of their own.
 package protocol KernelCache: Sendable {
   func invalidate(node: NodeID)
+  /// On return the kernel has let go of the attributes. Handlers may call it.
+  func invalidateAttributes(of node: NodeID)
   func invalidate(entry: FileName, in parent: NodeID)
 }
 
@@ -122,6 +124,10 @@ package final class FileSystem: Sendable {
 
   func invalidatePages(of inode: Inode) {
     cache.withLock { $0 }?.invalidate(node: inode.nodeID)
+  }
+
+  func invalidateAttributes(of inode: Inode) {
+    cache.withLock { $0 }?.invalidateAttributes(of: inode.nodeID)
   }
 
   // MARK: Use

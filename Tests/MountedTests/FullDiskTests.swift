@@ -92,8 +92,8 @@ extension MountedTests {
           """
           cp "$PHOTOS/photo.jpg" "$M/"; mkdir "$M/album"
           # Beside the vault, until nothing goes any more.
-          dd if=/dev/zero of="$V/../filler" bs=64K 2>&- || true
-          dd if=/dev/zero of="$V/../filler" bs=512 oflag=append conv=notrunc 2>&- || true
+          dd if=/dev/zero of="$V/../filler" bs=64K 2>/dev/null || true
+          dd if=/dev/zero of="$V/../filler" bs=512 oflag=append conv=notrunc 2>/dev/null || true
           cmp "$PHOTOS/photo.jpg" "$M/photo.jpg"
           mv "$M/photo.jpg" "$M/album/"
           (! cp "$PHOTOS/photo.png" "$M/album/photo.jpg")

@@ -197,7 +197,7 @@ extension MountedTests {
           test "$(ls "$W/out" | wc -l)" -gt 1
           for f in "$W/all"/*; do
             name=${f##*/}
-            cmp "$f" "$W/out/$name" 2>&- || cmp "$f" "$W/in/$name"
+            cmp "$f" "$W/out/$name" 2>/dev/null || cmp "$f" "$W/in/$name"
             if [ -e "$W/out/$name" ]; then cmp "$f" "$W/out/$name"; fi
           done
           mount -o remount,size=60m \(disk)
@@ -266,7 +266,7 @@ extension MountedTests {
           """
           mkdir "$W/in"
           for n in 1 2; do
-            head -c \(size) /dev/zero | openssl enc -aes-128-ctr -nosalt -K $n -iv 0 2>&- >"$W/in/$n"
+            head -c \(size) /dev/zero | openssl enc -aes-128-ctr -nosalt -K $n -iv 0 2>/dev/null >"$W/in/$n"
           done
           """, limit: 300)
         for verb in [["import", vault.work + "/in/"], ["export", vault.work + "/out"]] {
@@ -281,7 +281,7 @@ extension MountedTests {
             while [ "$(memory VmRSS)" -gt 100000 ]; do sleep 0.01; done
             echo 5 >/proc/$pid/clear_refs
             peak=0
-            while now=$(memory VmHWM 2>&-) && [ -n "$now" ]; do peak=$now; sleep 0.05; done
+            while now=$(memory VmHWM 2>/dev/null) && [ -n "$now" ]; do peak=$now; sleep 0.05; done
             wait $pid
             echo "$peak"
             """, limit: 300)

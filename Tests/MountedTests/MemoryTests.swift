@@ -14,7 +14,7 @@ extension MountedTests {
         let daemons = MountTable.daemons(of: vault.folder)
         try vault.shell(
           """
-          head -c \(size) /dev/zero | openssl enc -aes-128-ctr -nosalt -K 0 -iv 0 >"$W/film" 2>&-
+          head -c \(size) /dev/zero | openssl enc -aes-128-ctr -nosalt -K 0 -iv 0 >"$W/film" 2>/dev/null
           cp "$W/film" "$M/film"
           cmp "$W/film" "$M/film"
           """, limit: 600)

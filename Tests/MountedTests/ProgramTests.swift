@@ -163,7 +163,7 @@ extension MountedTests {
           printf tail >>d; printf tail2 >>d
           { printf one; cat "$PHOTOS/photo.png"; } >e
           exec 4<>f; printf X >&4; head -c 10 <&4 | od -c; exec 4>&-
-          set -C; (! printf no >g) 2>&-; printf yes >|g; set +C
+          set -C; (! printf no >g) 2>/dev/null; printf yes >|g; set +C
           cat "$PHOTOS/photo.png" | tee h >i
           exec 5>j; exec 6>&5; exec 5>&-; printf later >&6; exec 6>&-
           """)

@@ -19,8 +19,8 @@ extension MountedTests {
           look() {
             (! grep -raE "$1" "$V" "$W/../home")
             (! find "$V" | grep -E "$1")
-            (! getfattr -R -P -h -d -m - "$V" 2>&- | grep -E "$1")
-            (! getfattr -R -P -h -d -m - -e text "$V" 2>&- | grep -E "$1")
+            (! getfattr -R -P -h -d -m - "$V" 2>/dev/null | grep -E "$1")
+            (! getfattr -R -P -h -d -m - -e text "$V" 2>/dev/null | grep -E "$1")
           }
           look 'MARKER-(CONTENT|XATTR|VALUE)'
           \(names == .encrypted ? "look MARKER" : "find \"$V\" | grep -q MARKER-NAME.jpg.securedData")
