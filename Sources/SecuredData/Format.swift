@@ -38,8 +38,8 @@ public enum Format {
   /// Whether a message of that size, made with a password or a key, can hold that much.
   public static func fits(plaintextSize: Int64, messageSize: Int64) -> Bool {
     guard 0..<messageSize ~= plaintextSize else { return false }
-    let around = messageSize - ciphertextSize(plaintextSize: plaintextSize)
-    return [passwordHeaderByteCount, keyHeaderByteCount].contains { $0 + hmacByteCount == around }
+    let header = messageSize - ciphertextSize(plaintextSize: plaintextSize) - Int64(hmacByteCount)
+    return header == passwordHeaderByteCount || header == keyHeaderByteCount
   }
 }
 

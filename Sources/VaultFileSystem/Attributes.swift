@@ -129,9 +129,9 @@ extension FileSystem {
     _ status: stat, _ inode: Inode, _ stored: StoredName, _ directory: VaultDirectory
   ) -> Int64 {
     let identity = BlobIdentity(status)
-    if let (known, size) = inode.state.withLock({ $0.size }), known == identity { return size }
+    let (told, isOpen) = inode.state.withLock { ($0.size, $0.file != nil) }
+    if let (known, size) = told, known == identity { return size }
     // What is open was verified; another size would end it too early for who reads it.
-    let isOpen = inode.state.withLock { $0.file != nil }
     let size = BlobSize.plaintextSize(
       of: stored.entry, in: directory.fd.rawValue, status, keys: vault.keys,
       readingPadding: isOpen)

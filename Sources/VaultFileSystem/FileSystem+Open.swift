@@ -90,7 +90,7 @@ extension FileSystem {
     guard inode.isRegular else { throw .system(inode.isDirectory ? .isADirectory : .notSupported) }
     noteUse()
     let file = try hold(inode, isEmptied: isEmptied)
-    if !isEmptied, !correctsSize(of: inode, file) {
+    if !isEmptied, !isSizeKnown(of: inode, file) {
       drop(file)
       invalidateAttributes(of: inode)
       // The kernel asks for the name once more, and with it for the size, before it opens it.
@@ -148,9 +148,10 @@ extension FileSystem {
     }
   }
 
-  /// False: the kernel knows another size than the photo has, and would end it too early. It has it
-  /// from a seal that isn't this version's, since a program wrote a new one into the old file.
-  private func correctsSize(of inode: Inode, _ file: OpenFile) -> Bool {
+  /// False: the kernel was told another size than the photo has, and would end it too early; from now
+  /// on it is told the right one. The other one is from a seal that isn't this version's, since a
+  /// program wrote a new one into the old file.
+  private func isSizeKnown(of inode: Inode, _ file: OpenFile) -> Bool {
     let (size, isAsStored) = file.meta.withLock { ($0.size, !$0.isDirty && $0.pending == nil) }
     guard isAsStored else { return true }
     return inode.state.withLock { state in

@@ -16,7 +16,7 @@ import SecuredData
 ///
 /// Photos open without a seal and with a wrong one. A file of several names has none, nor has one
 /// that came without its attributes.
-package struct PlaceSeal: Equatable {
+package struct PlaceSeal {
   static let attribute = FileName("user.photovault.place")
   private static let macByteCount = 16
   private static let byteCount = macByteCount + Told.byteCount

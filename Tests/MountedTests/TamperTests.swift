@@ -102,6 +102,51 @@ extension MountedTests {
       }
     }
 
+    @Test(
+      "a version that was written into the file of another is read whole, and listings read no photo",
+      arguments: [(10, 12), (12, 10), (400_000, 400_013)])
+    func writtenOver(old: Int, new: Int) throws {
+      try MountedVault.withMounted { vault in
+        // Both are stored in as many bytes.
+        try vault.shell(
+          """
+          stored() { find "$V" -name '*.securedData' -size $((66 + 16 * (\(old) / 16 + 1)))c "$@"; }
+          head -c \(new) /dev/urandom >"$W/new"
+          head -c \(old) /dev/urandom >"$M/photo"; photo=$(stored)
+          cp "$W/new" "$M/other"; other=$(stored ! -path "$photo")
+          cat "$other" >"$photo"
+          echo "$photo" >"$W/stored"
+          """)
+        try vault.remount()
+        try vault.shell("test $(stat -c %s \"$M/photo\") = \(new); cmp \"$W/new\" \"$M/photo\"")
+        // Again, and with the time of the version that was there.
+        try vault.shell(
+          """
+          photo=$(cat "$W/stored"); cp "$photo" "$W/blob"
+          head -c \(old) /dev/urandom >"$M/photo"; touch -r "$photo" "$W/time"
+          cat "$W/blob" >"$photo"; touch -r "$W/time" "$photo"
+          """)
+        try vault.remount()
+        try vault.shell(
+          """
+          test $(stat -c %s "$M/photo") = \(old)
+          cp "$M/photo" "$W/out"; cmp "$W/new" "$W/out"
+          test $(stat -c %s "$M/photo") = \(new)
+          """)
+        // The size is listed though the end, where the padding tells it, is gone.
+        try vault.shell(
+          """
+          cp "$W/new" "$M/photo"; photo=$(cat "$W/stored"); touch -r "$photo" "$W/time"
+          head -c 48 /dev/urandom | dd of="$photo" bs=1 seek=$(($(stat -c %s "$photo") - 48)) \
+            conv=notrunc status=none
+          touch -r "$W/time" "$photo"
+          """)
+        try vault.remount()
+        try vault.shell(
+          "test $(stat -c %s \"$M/photo\") = \(new); (! cmp \"$W/new\" \"$M/photo\" 2>\"$W/said\")")
+      }
+    }
+
     @Test("leftovers of a crash are removed at the next mount")
     func leftovers() throws {
       try withPhotos(names: .encrypted) { vault in

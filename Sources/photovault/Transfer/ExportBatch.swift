@@ -22,26 +22,17 @@ final class ExportBatch {
   }
 
   private let exporter: Exporter
-  private var items: [Item] = []
-  private var byteCount: Int64 = 0
-
-  private static let itemLimit = 64
-  private static let byteLimit: Int64 = 64 << 20
+  private var pending = PendingItems<Item>()
 
   init(_ exporter: Exporter) { self.exporter = exporter }
 
-  var isFull: Bool { items.count >= Self.itemLimit || byteCount >= Self.byteLimit }
+  var isFull: Bool { pending.isFull }
 
-  func add(_ item: Item) {
-    items.append(item)
-    byteCount += item.size
-  }
+  func add(_ item: Item) { pending.add(item, bytes: item.size) }
 
   /// On return each file has its name and was compared, or it was said why not.
   func finish() {
-    let items = items
-    self.items = []
-    byteCount = 0
+    let items = pending.takeAll()
     // The first waits for the disk, the rest goes with it. The disk tells of an error once.
     var unwritten: [Int: Errno] = [:]
     for (index, item) in items.enumerated() {

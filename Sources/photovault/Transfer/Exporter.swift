@@ -48,13 +48,18 @@ final class Exporter: Sendable {
   /// On each thread.
   func work() {
     let batch = ExportBatch(self)
+    var last: ExportTarget.OpenDirectory?
     while !run.isStopping {
       let index = next.wrappingAdd(1, ordering: .relaxed).oldValue
       guard index < tree.files.count else { break }
-      export(tree.files[index], index, batch)
+      let file = tree.files[index]
+      // Kept open: mostly the next file goes there, too.
+      if let directory = try? file.directory.target.open() { last = directory }
+      export(file, index, batch)
       if batch.isFull { batch.finish() }
     }
     batch.finish()
+    withExtendedLifetime(last) {}
   }
 
   /// `index`: among the tree's files, if it is one of them.

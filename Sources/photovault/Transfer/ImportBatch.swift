@@ -43,26 +43,17 @@ final class ImportBatch {
   }
 
   private let importer: Importer
-  private var items: [Item] = []
-  private var byteCount: Int64 = 0
-
-  private static let itemLimit = 64
-  private static let byteLimit: Int64 = 64 << 20
+  private var pending = PendingItems<Item>()
 
   init(_ importer: Importer) { self.importer = importer }
 
-  var isFull: Bool { items.count >= Self.itemLimit || byteCount >= Self.byteLimit }
+  var isFull: Bool { pending.isFull }
 
-  func add(_ item: Item) {
-    items.append(item)
-    byteCount += item.file.size
-  }
+  func add(_ item: Item) { pending.add(item, bytes: item.file.size) }
 
   /// On return each file is in the vault, compared and on the disk, or it was said why not.
   func finish() {
-    let items = items
-    self.items = []
-    byteCount = 0
+    let items = pending.takeAll()
     // The first waits for the disk, the rest goes with it. The disk tells of an error once.
     var unwritten: [Int: StorageError] = [:]
     for (index, item) in items.enumerated() {
