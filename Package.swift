@@ -48,7 +48,10 @@ let package = Package(
         "FUSESession", "VaultFileSystem", "VaultStorage", "SecretStore", "SessionMonitor",
         "RuntimeLibraries", "SecuredData", "Platform",
       ],
-      swiftSettings: settings),
+      swiftSettings: settings,
+      // All symbols are bound at the start: a call that binds one later saves the processor's vector
+      // registers on the stack first, and whatever piece of a key a copy has left in them.
+      linkerSettings: [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"])]),
 
     tests("PlatformTests", ["Platform", "CLinux"]),
     tests(

@@ -65,10 +65,12 @@ struct MountJob: Codable, Sendable {
         Session.Options(source: source, mountOptions: mountOptions))
     } catch { throw Self.refused(error, mountPoint) }
     let registry = try MountRegistry.own()
+    let newMounts = try NewMounts(of: source)
     do throws(CommandError) {
-      return try mount(fileSystem, session, registry, ready)
+      return try mount(fileSystem, session, newMounts, registry, ready)
     } catch {
       session.destroy()
+      newMounts.detachDead()
       registry.remove(mountPoint)
       throw error
     }
@@ -76,8 +78,8 @@ struct MountJob: Codable, Sendable {
 
   /// Throws only before the mount stands.
   private func mount(
-    _ fileSystem: FileSystem, _ session: Session, _ registry: MountRegistry,
-    _ ready: @escaping @Sendable () -> Void
+    _ fileSystem: FileSystem, _ session: Session, _ newMounts: NewMounts,
+    _ registry: MountRegistry, _ ready: @escaping @Sendable () -> Void
   ) throws(CommandError) -> ExitCode {
     var place = try MountPoint(mountPoint, options, wasMadeBefore: mountPointWasMade)
     let record = MountRecord(
@@ -92,7 +94,7 @@ struct MountJob: Codable, Sendable {
     let watch = try about("watching the session") { () throws(Errno) in
       try SessionWatch(SessionWatch.Options(options))
     }
-    try place.mount(source) { target throws(CommandError) in
+    try place.mount(expecting: newMounts) { target throws(CommandError) in
       do throws(Session.Failure) { try session.mount(at: target) } catch {
         throw Self.refused(error, mountPoint, shownAs: target)
       }

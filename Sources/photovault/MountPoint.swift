@@ -56,18 +56,13 @@ struct MountPoint: ~Copyable {
   /// Calls `mount` with what to mount on, and protects the directory once the mount stands.
   ///
   /// Who can write to a directory above may put something else in this one's place meanwhile: a link,
-  /// say. Where the mount of `source` is not on the very directory that was looked at, under the
-  /// name that the user gave, it is taken away again, unanswered.
+  /// say. Where none of the `new` mounts is on the very directory that was looked at, under the name
+  /// that the user gave, this throws: the caller lets go of the mount unanswered.
   mutating func mount(
-    _ source: String, _ mount: (FileName) throws(CommandError) -> Void
+    expecting new: NewMounts, _ mount: (FileName) throws(CommandError) -> Void
   ) throws(CommandError) {
-    let before = Set(try Self.mounts(of: source))
     try mount(target)
-    let made = try Self.mounts(of: source).filter { !before.contains($0) }
-    guard isInPlace, made.contains(where: { $0.mountPoint == FileName(path) }) else {
-      for mount in made { try? Unmount.detach(mount.mountPoint) }
-      throw Self.replaced(path)
-    }
+    guard try new.contains(FileName(path)), isInPlace else { throw Self.replaced(path) }
     isMounted = true
     if formerMode != nil { fchmod(directory.rawValue, Self.lockedMode) }
   }
@@ -85,14 +80,6 @@ struct MountPoint: ~Copyable {
   /// What the kernel calls an open directory now. Source: proc_pid_fd(5).
   private static func name(of directory: CInt) -> FileName? {
     try? Syscalls.readSymbolicLink(FileName("/proc/self/fd/\(directory)"), in: AT_FDCWD)
-  }
-
-  private static func mounts(of source: String) throws(CommandError) -> [MountTable.Entry] {
-    try about("/proc/self/mountinfo") { () throws(Errno) in
-      try MountTable.current().entries.filter {
-        $0.type == MountTable.photovaultType && $0.source == source && $0.user == getuid()
-      }
-    }
   }
 
   private static func replaced(_ path: String) -> CommandError {

@@ -19,20 +19,44 @@ extension MountedTests {
     func replacedUnderAUser(way: String, call: String) throws {
       try MountedVault.withUnmounted { vault in
         try vault.shell("chmod 0666 /dev/fuse; chown -R 65534:65534 \"$W/..\"")
-        try expectRefusal(
-          vault, way, delaying: call, as: "setpriv --reuid=65534 --regid=65534 --clear-groups")
+        try expectRefusal(vault, way, delaying: call, as: nobody)
       }
     }
 
+    @Test("another mount of the same user and name that is made meanwhile stays")
+    func mountedMeanwhile() throws {
+      try MountedVault.withUnmounted { vault in
+        try MountedVault.withUnmounted { other in
+          for folder in [vault.folder, other.folder] {
+            try vault.shell("chmod 0666 /dev/fuse; chown -R 65534:65534 \(folder)")
+          }
+          try expectRefusal(
+            vault, "link", delaying: "chdir", as: nobody,
+            meanwhile: """
+              \(nobody) \(Checkout.program) mount alice \(other.mountPoint) --idle 0 \
+                --home \(other.home) --password-file \(other.passwordFile)
+              """)
+          try vault.shell(
+            """
+            \(nobody) mountpoint \(other.mountPoint)
+            \(nobody) "\(Checkout.program)" unmount \(other.mountPoint) --home \(other.home)
+            """)
+        }
+      }
+    }
+
+    private let nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+
     private func expectRefusal(
-      _ vault: MountedVault, _ way: String, delaying call: String, as user: String
+      _ vault: MountedVault, _ way: String, delaying call: String, as user: String,
+      meanwhile: String = ""
     ) throws {
       let said = try vault.shell(
         """
         mkdir -p "$W/shared" "$W/other/mnt" "$W/shared/mnt"; chmod 0777 "$W" "$W"/*
         [ -z "\(user)" ] || chown -R 65534:65534 "$W"
-        python3 "$T/replaced_mount_point.py" \(way) \(call) "$W/shared/mnt" \(user) \
-          "\(Checkout.program)" mount alice "$W/shared/mnt" --idle 0 --home "$W/../home" \
+        python3 "$T/replaced_mount_point.py" \(way) \(call) "$W/shared/mnt" '\(meanwhile)' \
+          \(user) "\(Checkout.program)" mount alice "$W/shared/mnt" --idle 0 --home "$W/../home" \
           --password-file "$W/../password"
         """, limit: 100)
       #expect(said.contains("replaced\n"), "\(said)")

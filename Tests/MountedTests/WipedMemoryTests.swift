@@ -109,6 +109,13 @@ extension MountedTests {
       }
     }
 
+    @Test("no symbol is bound late, which would save registers with pieces of keys on the stack")
+    func symbolsAreBoundAtTheStart() throws {
+      try MountedVault.withUnmounted { vault in
+        try vault.shell("readelf -d \"\(Checkout.program)\" | grep 'FLAGS_1.* NOW'")
+      }
+    }
+
     private static let newPassword = "pw-93be-Correct Horse Staple"
 
     /// Some of everything that needs keys.
