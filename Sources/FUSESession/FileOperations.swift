@@ -21,7 +21,7 @@ extension Operations {
       guard let info else { return request.reply(.invalidArgument) }
       do throws(FileSystemError) {
         if info.pointee.flags & O_TRUNC != 0 {
-          try request.fileSystem.dropSetID(of: node, for: request.caller)
+          try request.fileSystem.dropSetID(of: node, for: request.caller, isOpen: false)
         }
         let opened = try request.fileSystem.open(node, flags: info.pointee.flags)
         request.reply(opened, &info.pointee)

@@ -6,7 +6,7 @@ import VaultFileSystem
 /// The C callbacks: each reads its arguments, calls the file system and replies.
 ///
 /// Not set, so that the kernel does them or refuses: locks (it does them), copy_file_range (it
-/// copies), O_TMPFILE (EOPNOTSUPP), poll, ioctl, bmap, access (default_permissions is always on).
+/// copies), O_TMPFILE (EOPNOTSUPP), poll, ioctl, bmap.
 enum Operations {
   static var table: fuse_lowlevel_ops {
     var table = fuse_lowlevel_ops()
@@ -108,15 +108,24 @@ enum Operations {
         request.reply(attributes: attributes)
       } catch { request.reply(error) }
     }
-    table.setattr = { raw, node, attributes, mask, _ in
+    table.access = { raw, node, mask in
+      let request = Request(raw)
+      do throws(FileSystemError) {
+        try request.fileSystem.checkAccess(FileSystem.Access(rawValue: mask), to: node)
+        request.reply()
+      } catch { request.reply(error) }
+    }
+    table.setattr = { raw, node, attributes, mask, info in
       let request = Request(raw)
       guard let attributes else { return request.reply(.invalidArgument) }
       let changes = AttributeChanges(attributes.pointee, mask: mask)
       do throws(FileSystemError) {
         if changes.size != nil {
-          try request.fileSystem.dropSetID(of: node, for: request.caller)
+          try request.fileSystem.dropSetID(
+            of: node, for: request.caller, isOpen: info != nil)
         }
-        let changed = try request.fileSystem.setAttributes(node, changes)
+        let changed = try request.fileSystem.setAttributes(
+          node, changes, isOpen: info != nil)
         request.reply(attributes: changed)
       } catch { request.reply(error) }
     }

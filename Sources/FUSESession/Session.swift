@@ -54,7 +54,8 @@ package final class Session: @unchecked Sendable {
     LibfuseLog.attach()
     var arguments = fuse_args()
     defer { fuse_opt_free_args(&arguments) }
-    let fixed = ["subtype=photovault", "default_permissions"]
+    let fixed =
+      ["subtype=photovault"] + (fileSystem.isShared ? ["default_permissions"] : [])
     let source = "fsname=" + Self.escaped(options.source)
     for word in ["photovault"] + ([source] + fixed + options.mountOptions).map({ "-o" + $0 }) {
       guard fuse_opt_add_arg(&arguments, word) == 0 else { throw .system(.noMemory) }

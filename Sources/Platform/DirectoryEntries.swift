@@ -27,7 +27,10 @@ package enum DirectoryEntries {
       fresh = try Syscalls.open(dot, in: directory, flags: O_RDONLY | O_DIRECTORY)
     } catch {
       if error == .noSuchEntry { return [] }
-      throw error
+      guard error == .permissionDenied else { throw error }
+      // One that may be read, not searched: not even for itself.
+      fresh = try Syscalls.open(
+        FileName("/proc/self/fd/\(directory)"), flags: O_RDONLY | O_DIRECTORY)
     }
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: bufferByteCount, alignment: MemoryLayout<UInt64>.alignment)

@@ -194,8 +194,9 @@ extension FileSystem {
 
   // MARK: Change
 
+  /// `isOpen`: by who has it open for writing.
   package func setAttributes(
-    _ node: NodeID, _ changes: AttributeChanges
+    _ node: NodeID, _ changes: AttributeChanges, isOpen: Bool = false
   ) throws(FileSystemError) -> stat {
     try checkWritable()
     noteUse()
@@ -205,6 +206,7 @@ extension FileSystem {
         throw .system(inode.isDirectory ? .isADirectory : .invalidArgument)
       }
       guard size >= 0 else { throw .system(.invalidArgument) }
+      if !isOpen { try require(.write, of: inode) }
       try truncate(inode, to: size)
     }
     try change(inode, changes)
@@ -222,7 +224,8 @@ extension FileSystem {
       case .stored(let directory, let link):
         try applyStored(changes, inode, link, directory)
       case .pending(let file), .removed(let file?):
-        Self.apply(changes, to: file)
+        let group = file.meta.withLock { $0.pending?.group } ?? getegid()
+        Self.apply(try permitted(changes, of: group), to: file)
       case .removed(nil):
         throw .system(.stale)
       }

@@ -38,6 +38,7 @@ extension FileSystem {
     try checkOpenable()
     let inode = try asked(node)
     guard let directory = inode.directory else { throw .system(.notADirectory) }
+    try require(.read, of: inode)
     let listed = directory.listed.withLock { $0 }
     let isFresh = listed.map { $0.duration(to: .now) < Self.listingValidity } ?? false
     return handles.withLock { handles in
@@ -93,11 +94,16 @@ extension FileSystem {
       position += 1
       var found: Entry?
       if withAttributes, !name.name.isDotOrDotDot {
-        found = try node.lock.withShared { () throws(FileSystemError) in
-          try entry(of: name, handle.inode, node, directory)
+        do throws(FileSystemError) {
+          found = try node.lock.withShared { () throws(FileSystemError) in
+            try entry(of: name, handle.inode, node, directory)
+          }
+          // Gone since the snapshot.
+          if found == nil { continue }
+        } catch {
+          // Whose names may be read, and nothing else: a directory without the right to search it.
+          guard error.errno == .permissionDenied else { throw error }
         }
-        // Gone since the snapshot.
-        if found == nil { continue }
       }
       let goesOn = body(
         DirectoryEntry(

@@ -10,6 +10,7 @@ extension FileSystem {
   ) throws(FileSystemError) -> [UInt8] {
     try Self.checkNameSpace(name)
     let inode = try asked(node)
+    try require(.read, of: inode)
     return try withPlace(of: inode) { place throws(FileSystemError) in
       if let file = Self.memory(place) {
         guard let value = file.meta.withLock({ $0.pending?.extendedAttributes[name] }) else {
@@ -102,6 +103,7 @@ extension FileSystem {
     stored: (CInt, FileName) throws(FileSystemError) -> Void
   ) throws(FileSystemError) {
     let inode = try asked(node)
+    try require(.write, of: inode)
     try withPlace(of: inode) { place throws(FileSystemError) in
       if let file = Self.memory(place) {
         try file.meta.withLock { meta throws(FileSystemError) in
@@ -143,7 +145,7 @@ extension FileSystem {
         })
       else { continue }
       let value = try calling { () throws(Errno) in
-        try Syscalls.extendedAttribute(file.rawValue, stored)
+        try OwnerRights.extendedAttribute(file.rawValue, stored)
       }
       result[name] = try storing { () throws(StorageError) in
         try extendedAttributes.decode(stored: value, name: name)

@@ -38,6 +38,7 @@ extension FileSystem {
     try checkWritable()
     try Self.check(name)
     noteUse()
+    try require(.change, of: parent)
     let (node, directory) = try opened(parent)
     return try withExclusive([parent]) { () throws(FileSystemError) in
       guard case .nobody = try occupant(of: name, node, directory) else {
@@ -184,6 +185,7 @@ extension FileSystem {
     noteUse()
     let inode = try asked(node)
     let parent = try asked(parent)
+    try require(.change, of: parent)
     let (parentNode, directory) = try opened(parent)
     if let file = inode.state.withLock({ $0.file }), file.meta.withLock({ $0.pending != nil }) {
       try commit(file, durable: false)
@@ -256,6 +258,7 @@ extension FileSystem {
     try checkWritable()
     noteUse()
     let parent = try asked(parent)
+    try require(.change, of: parent)
     let (node, directory) = try opened(parent)
     try withExclusive([parent]) { () throws(FileSystemError) in
       switch try occupant(of: name, node, directory) {
@@ -321,6 +324,7 @@ extension FileSystem {
     try checkWritable()
     noteUse()
     let parent = try asked(parent)
+    try require(.change, of: parent)
     let (node, directory) = try opened(parent)
     try withExclusive([parent]) { () throws(FileSystemError) in
       switch try occupant(of: name, node, directory) {

@@ -14,9 +14,12 @@ extension FileSystem {
     noteUse()
     let parent = try asked(parent)
     let (node, directory) = try opened(parent)
+    // Before the directory is locked, but what is there already may be opened all the same.
+    let refusal = refusal(of: .change, to: parent)
     let made: (Entry, OpenFile?) = try withExclusive([parent]) { () throws(FileSystemError) in
       switch try occupant(of: name, node, directory) {
       case .nobody:
+        if let refusal { throw refusal }
         let (entry, file) = try makePending(name, parent, node, directory, mode, caller)
         return (entry, file)
       case .pending(let inode, _):
@@ -88,6 +91,7 @@ extension FileSystem {
     let isEmptied = flags & O_TRUNC != 0
     if isWriter || isEmptied { try checkWritable() }
     guard inode.isRegular else { throw .system(inode.isDirectory ? .isADirectory : .notSupported) }
+    try require(Access(opening: flags), of: inode)
     noteUse()
     let file = try hold(inode, isEmptied: isEmptied)
     if !isEmptied, !isSizeKnown(of: inode, file) {
@@ -192,16 +196,11 @@ extension FileSystem {
     _ name: FileName, in directory: VaultDirectory
   ) throws(FileSystemError) -> FileDescriptor {
     let parent = directory.fd.rawValue
-    let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
-    do throws(Errno) { return try Syscalls.open(name, in: parent, flags: flags) } catch {
-      guard error == .permissionDenied, !vault.isReadOnly else { throw .system(error) }
-    }
-    // The kernel already let the program in; a file that is write-only needs reading to be edited.
     return try calling { () throws(Errno) in
-      let status = try Syscalls.status(of: name, in: parent)
-      try Syscalls.setMode(of: name, in: parent, status.st_mode & 0o7777 | S_IRUSR)
-      defer { try? Syscalls.setMode(of: name, in: parent, status.st_mode & 0o7777) }
-      return try Syscalls.open(name, in: parent, flags: flags)
+      // A file that is write-only needs reading to be edited; the program was let in already.
+      vault.isReadOnly
+        ? try Syscalls.open(name, in: parent, flags: O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        : try OwnerRights.open(name, in: parent)
     }
   }
 

@@ -17,6 +17,8 @@ extension FileSystem {
     }
     let old = try Side(name, try asked(parent), self)
     let new = try Side(newName, try asked(newParent), self)
+    try require(.change, of: old.inode)
+    if new.inode !== old.inode { try require(.change, of: new.inode) }
     // What needs the disk (a sync, a commit) is done without the locks, then all is looked at anew.
     var synchronized: BackingKey?
     while true {

@@ -11,11 +11,16 @@ extension FileSystem {
     try dropSetID(of: try fileHandle(handle).file.inode)
   }
 
-  package func dropSetID(of node: NodeID, for caller: Caller) throws(FileSystemError) {
+  /// `isOpen`: the caller has it open for writing.
+  package func dropSetID(
+    of node: NodeID, for caller: Caller, isOpen: Bool
+  ) throws(FileSystemError) {
     if caller.user == 0 { return }
     try checkOpenable()
     try checkWritable()
-    try dropSetID(of: try asked(node))
+    let inode = try asked(node)
+    if !isOpen { try require(.write, of: inode) }
+    try dropSetID(of: inode)
   }
 
   private func dropSetID(of inode: Inode) throws(FileSystemError) {

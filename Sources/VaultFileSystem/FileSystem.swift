@@ -53,7 +53,8 @@ package protocol KernelCache: Sendable {
 }
 
 /// An unlocked vault as an ordinary POSIX directory. Speaks inodes, offsets and bytes, named after
-/// FUSE's operations. Permissions are the kernel's to check.
+/// FUSE's operations. Permissions are the kernel's to check where several users get in, else see
+/// `require`.
 ///
 /// Lock order: a file's content, then directories (by node ID where there are several), then the
 /// inode table, then an inode's state and a file's meta. A directory's lock is held during the
@@ -66,6 +67,10 @@ package final class FileSystem: Sendable {
   let extendedAttributes: ExtendedAttributes
   /// Files may be given to whoever makes them.
   let givesAway: Bool
+  /// Others than the user who mounts get in.
+  package let isShared: Bool
+  let checksPermissions: Bool
+  let groups: Set<gid_t>
   let handles = Mutex(Handles())
   /// Stored files that the disk failed to take when it was asked to.
   let refused = Mutex<Set<BackingKey>>([])
@@ -79,10 +84,13 @@ package final class FileSystem: Sendable {
     var directories: [UInt64: DirectoryHandle] = [:]
   }
 
-  package init(vault: Vault) {
+  package init(vault: Vault, isShared: Bool = true) {
     self.vault = vault
+    self.isShared = isShared
     extendedAttributes = ExtendedAttributes(keys: vault.keys)
     givesAway = geteuid() == 0
+    checksPermissions = !isShared && geteuid() != 0
+    groups = Self.ownGroups
     let status = try? Syscalls.status(vault.root.fd.rawValue)
     device = status?.st_dev ?? 0
     root = table.insert(

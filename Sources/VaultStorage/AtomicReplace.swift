@@ -134,7 +134,7 @@ package enum AtomicReplace {
       }
       for name in names where name.hasPrefix("user.") && !BlobAttribute.isOwn(name) {
         try Syscalls.setExtendedAttribute(
-          new, name, try Syscalls.extendedAttribute(old, name))
+          new, name, try OwnerRights.extendedAttribute(old, name))
       }
       let mine = try Syscalls.status(new)
       if mine.st_uid != status.st_uid || mine.st_gid != status.st_gid {

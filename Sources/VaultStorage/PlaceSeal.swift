@@ -148,15 +148,21 @@ package struct LiftedSeal: ~Copyable {
   package init?(
     of stored: StoredName, named name: FileName, in directory: VaultDirectory
   ) throws(StorageError) {
-    let file: FileDescriptor
-    do throws(Errno) { file = try BlobSize.open(stored.entry, in: directory.fd.rawValue) } catch {
-      // Of a photo that not even its owner may read.
-      if error == .permissionDenied { return nil }
-      throw .system(error)
+    let file = try StorageError.onDisk { () throws(Errno) in
+      do throws(Errno) {
+        return try BlobSize.open(stored.entry, in: directory.fd.rawValue)
+      } catch {
+        guard error == .permissionDenied else { throw error }
+        return try OwnerRights.open(stored.entry, in: directory.fd.rawValue)
+      }
     }
     let number = file.rawValue
-    guard let known = try BlobInspection.attribute(PlaceSeal.attribute, of: number) else {
-      return nil
+    let known: [UInt8]
+    do throws(Errno) {
+      known = try OwnerRights.extendedAttribute(number, PlaceSeal.attribute)
+    } catch {
+      if error == .noAttribute || error == .notSupported { return nil }
+      throw .system(error)
     }
     let header: Header
     do throws(StorageError) { header = try Blob.header(of: number).header } catch {

@@ -57,7 +57,7 @@ struct MountJob: Codable, Sendable {
     let vault = try openVault(recoveryKey)
     _ = consume recoveryKey
     keys.keys = vault.keys
-    let fileSystem = FileSystem(vault: vault)
+    let fileSystem = FileSystem(vault: vault, isShared: isShared)
     let session: Session
     do throws(Session.Failure) {
       session = try Session(
@@ -120,6 +120,10 @@ struct MountJob: Codable, Sendable {
       guard opened.id == vaultID else { throw StorageError.notAVault("another vault is there") }
       return opened
     } catch { throw CommandError(vault: vault, error, of: user) }
+  }
+
+  private var isShared: Bool {
+    options.passedOn.contains { $0 == "allow_other" || $0 == "allow_root" }
   }
 
   private var source: String { "photovault:\(user)" }

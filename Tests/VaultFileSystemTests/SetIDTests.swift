@@ -35,7 +35,7 @@ import VaultFileSystem
     let folder = try Folder()
     try folder.store(Array("photo".utf8), as: "a")
     try folder.change("a") { $0.mode = 0o4755 }
-    try folder.fileSystem.dropSetID(of: try folder.node("a"), for: Self.somebody)
+    try folder.fileSystem.dropSetID(of: try folder.node("a"), for: Self.somebody, isOpen: false)
     #expect(try mode(folder, "a") == 0o755)
   }
 
