@@ -51,6 +51,7 @@ extension fuse_file_info {
     fh = opened.handle
     keep_cache = opened.keepsCache ? 1 : 0
     noflush = opened.skipsFlush ? 1 : 0
+    direct_io = opened.bypassesCache ? 1 : 0
   }
 }
 

@@ -88,7 +88,10 @@ package final class Session: @unchecked Sendable {
       mountPoint.withCString { fuse_session_mount(session, $0) }
     }
     if result != 0 { throw .message(said) }
-    DeviceInterception.install(on: session)
+    let fileSystem = fileSystem.takeUnretainedValue()
+    DeviceInterception.install(on: session) { [weak fileSystem] offer in
+      if offer.contains(.directWritesDropPages) { fileSystem?.letWritesBypassCache() }
+    }
   }
 
   /// "fuse_session_loop_mt": answers the kernel until the mount is gone or `cutOff` is called.

@@ -7,10 +7,12 @@ import VaultStorage
 final class FileHandle: Sendable {
   let file: OpenFile
   let isWriter: Bool
+  let bypassesCache: Bool
 
-  init(_ file: OpenFile, isWriter: Bool) {
+  init(_ file: OpenFile, isWriter: Bool, bypassesCache: Bool) {
     self.file = file
     self.isWriter = isWriter
+    self.bypassesCache = bypassesCache
   }
 }
 
@@ -22,12 +24,13 @@ extension FileSystem {
     return found
   }
 
-  func makeHandle(_ file: OpenFile, flags: CInt) -> UInt64 {
+  func makeHandle(_ file: OpenFile, flags: CInt, bypassesCache: Bool = false) -> UInt64 {
     let isWriter = flags & O_ACCMODE != O_RDONLY
     return handles.withLock { handles in
       let number = handles.next
       handles.next += 1
-      handles.files[number] = FileHandle(file, isWriter: isWriter)
+      handles.files[number] = FileHandle(
+        file, isWriter: isWriter, bypassesCache: bypassesCache)
       return number
     }
   }
@@ -128,6 +131,11 @@ extension FileSystem {
     let (isDirty, isOnlyEmptied) = handle.file.meta.withLock { ($0.isDirty, $0.isOnlyEmptied) }
     guard isDirty, !isOnlyEmptied else { return }
     try commit(handle.file, durable: false)
+    // A page that was read during the last write may be what it was before.
+    let inode = handle.file.inode
+    if handle.bypassesCache, inode.state.withLock({ $0.handleCount > 1 }) {
+      invalidatePages(of: inode)
+    }
   }
 
   /// "fsync", "fdatasync": on return the photo and its name are on the disk.

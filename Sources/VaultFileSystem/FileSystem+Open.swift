@@ -36,8 +36,11 @@ extension FileSystem {
       }
     }
     if let file = made.1 {
-      let handle = makeHandle(file, flags: flags)
-      return (made.0, Opened(handle: handle, keepsCache: false, skipsFlush: false))
+      let bypassesCache = bypassesCache(flags)
+      let handle = makeHandle(file, flags: flags, bypassesCache: bypassesCache)
+      let opened = Opened(
+        handle: handle, keepsCache: false, skipsFlush: false, bypassesCache: bypassesCache)
+      return (made.0, opened)
     }
     do throws(FileSystemError) {
       return (made.0, try open(made.0.nodeID, flags: flags))

@@ -41,6 +41,8 @@ package struct Opened: Sendable {
   package let keepsCache: Bool
   /// Nothing can be dirty at close.
   package let skipsFlush: Bool
+  /// What is written goes past the kernel's pages; see `letWritesBypassCache`.
+  package var bypassesCache = false
 }
 
 /// What the kernel may have cached and must be told. Not called from within an operation that the
@@ -71,6 +73,7 @@ package final class FileSystem: Sendable {
   package let isShared: Bool
   let checksPermissions: Bool
   let groups: Set<gid_t>
+  private let writesBypassCache = Atomic<Bool>(false)
   let handles = Mutex(Handles())
   /// Stored files that the disk failed to take when it was asked to.
   let refused = Mutex<Set<BackingKey>>([])
@@ -124,6 +127,15 @@ package final class FileSystem: Sendable {
         cache.invalidate(entry: link.name, in: link.parent.nodeID)
       }
     }
+  }
+
+  /// From now on, what is written to a new file that nobody can read by the same descriptor goes past the
+  /// kernel's pages: a copy less of each byte, and a question less for each file. Only for a kernel that
+  /// drops the pages that others have read of the file, before each such write.
+  package func letWritesBypassCache() { writesBypassCache.store(true, ordering: .relaxed) }
+
+  func bypassesCache(_ flags: CInt) -> Bool {
+    flags & O_ACCMODE == O_WRONLY && writesBypassCache.load(ordering: .relaxed)
   }
 
   func invalidate(_ name: FileName, in parent: Inode) {

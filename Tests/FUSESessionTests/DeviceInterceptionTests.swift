@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 
 @testable import FUSESession
@@ -8,13 +9,16 @@ import Testing
   private static let killsPrivileges: UInt32 = 1 << 28
 
   /// `struct fuse_in_header` and `struct fuse_init_in`.
-  private func note(opcode: UInt32 = 26, unique: UInt64, flags: UInt32, device: CInt) {
+  private func note(
+    opcode: UInt32 = 26, unique: UInt64, flags: UInt32, moreFlags: UInt32 = 0, device: CInt
+  ) {
     var request = [UInt8](repeating: 0, count: 104)
     request.replaceSubrange(0..<4, with: bytes(of: UInt32(104)))
     request.replaceSubrange(4..<8, with: bytes(of: opcode))
     request.replaceSubrange(8..<16, with: bytes(of: unique))
     request.replaceSubrange(40..<48, with: bytes(of: UInt32(7)) + bytes(of: UInt32(40)))
     request.replaceSubrange(52..<56, with: bytes(of: flags))
+    request.replaceSubrange(56..<60, with: bytes(of: moreFlags))
     request.withUnsafeBytes { DeviceInterception.note($0, from: device) }
   }
 
@@ -50,6 +54,24 @@ import Testing
   @Test func whatItDoesNotOfferIsNot() {
     note(unique: 2, flags: ~Self.killsPrivileges, device: 1003)
     #expect(amended(unique: 2, device: 1003) == 0)
+  }
+
+  @Test(
+    "whether writes past the pages drop them is told, once",
+    arguments: [
+      (UInt32(1) << 30, UInt32(1) << 4, true), (1 << 30, ~(1 << 4), false), (0, 1 << 4, false),
+    ])
+  func directWrites(flags: UInt32, moreFlags: UInt32, isTold: Bool) {
+    let device = CInt(1100 + (flags >> 30) * 2 + moreFlags & 1)
+    let told = Mutex<[Bool]>([])
+    DeviceInterception.listen(on: device) { offer in
+      told.withLock { $0.append(offer.contains(.directWritesDropPages)) }
+    }
+    note(opcode: 3, unique: 2, flags: flags, moreFlags: moreFlags, device: device)
+    for unique in [UInt64(4), 6] {
+      note(unique: unique, flags: flags, moreFlags: moreFlags, device: device)
+    }
+    #expect(told.withLock { $0 } == [isTold])
   }
 
   @Test func otherRequestsAreNoBeginning() {
