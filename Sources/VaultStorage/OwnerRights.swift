@@ -1,4 +1,4 @@
-package import Glibc
+import Glibc
 package import Platform
 
 /// What a photo's mode forbids its owner the vault has to do all the same, to keep what belongs to the
