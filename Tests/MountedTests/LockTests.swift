@@ -192,8 +192,7 @@ extension MountedTests {
             "xautolock",
             """
             xautolock -time 60 -locker "sh -c '$LOCK & exec timeout 5 i3lock -n'" & pid=$!
-            until xautolock -locknow 2>/dev/null; do sleep 0.2; done
-            again true; kill $pid
+            again xautolock -locknow 2>/dev/null; kill $pid
             """
           ),
           (
