@@ -239,8 +239,10 @@ import Testing
     try SampleVault.with { sample in
       try sample.flip("film", 70_000)
       _ = try repaired(sample)
-      #expect(
-        try Vault.remove(at: sample.vault.path, id: Expected.bytes(Expected.values.vaultID)) == 0)
+      let kept = try TestVault.onceClosed {
+        try Vault.remove(at: sample.vault.path, id: Expected.bytes(Expected.values.vaultID))
+      }
+      #expect(kept == 0)
       #expect(!FileManager.default.fileExists(atPath: sample.vault.path))
     }
   }
@@ -259,9 +261,7 @@ import Testing
         try sample.overwrite("\(sample.stored["album"]!)/directory.id", [])
         let count = try sample.blobCount()
         do {
-          let check = try VaultCheck.open(at: sample.vault.path, repairing: true) { _ in
-            Expected.vaultKeys
-          }
+          let check = try sample.openForRepair()
           let report = try check.run()
           wasReached = Faults.failing(number, kind: kind) { _ = try? check.repair(report) }
         }

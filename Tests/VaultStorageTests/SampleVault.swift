@@ -142,8 +142,14 @@ struct SampleVault {
   func findings() throws -> [String] { findings(try check()) }
 
   func repair() throws -> VaultCheck.Report {
-    let check = try VaultCheck.open(at: vault.path, repairing: true) { _ in Expected.vaultKeys }
+    let check = try openForRepair()
     return try check.repair(try check.run())
+  }
+
+  func openForRepair() throws -> VaultCheck {
+    try TestVault.onceClosed {
+      try VaultCheck.open(at: vault.path, repairing: true) { _ in Expected.vaultKeys }
+    }
   }
 
   /// What a mount shows and how many bytes of each can be read.

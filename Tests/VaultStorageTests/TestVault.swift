@@ -37,14 +37,17 @@ struct TestVault {
   }
 
   func open(readOnly: Bool = false) throws -> Vault {
-    func open() throws(StorageError) -> Vault {
+    try Self.onceClosed {
       try Vault.open(at: path, readOnly: readOnly) { _ in Expected.vaultKeys }
     }
-    // A thread of the write pool may hold the vault of before for a moment more, and so its lock.
+  }
+
+  /// A thread of the write pool may hold the vault of before for a moment more, and so its lock.
+  static func onceClosed<Result: ~Copyable>(_ body: () throws -> Result) throws -> Result {
     for _ in 0..<200 {
-      do { return try open() } catch StorageError.alreadyOpen { usleep(10_000) }
+      do { return try body() } catch StorageError.alreadyOpen { usleep(10_000) }
     }
-    return try open()
+    return try body()
   }
 
   func write(_ name: String, _ contents: String = "") throws {
