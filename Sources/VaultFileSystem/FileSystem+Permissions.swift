@@ -5,7 +5,7 @@ import Platform
 /// need not ask for a directory's mode after each change in it. A program's rights are then this
 /// process's own; root's are not limited. Source: path_resolution(7).
 ///
-/// What is not checked here the disk below refuses: to look up and to remove names, to change modes.
+/// What is not checked here the disk below refuses: to look up names, to change modes and owners.
 extension FileSystem {
   /// As access(2) counts them.
   package struct Access: OptionSet, Sendable {

@@ -41,12 +41,12 @@ def in_turns(path):
             mapping = None
         if mapping is None and expected:
             mapping = mmap.mmap(reader, len(expected), mmap.MAP_SHARED, mmap.PROT_READ)
-        seen = {"read": os.pread(reader, len(expected) + 1, 0), "by name": path.read_bytes(),
-                "mapping": mapping[:len(expected)] if mapping is not None else b""}
-        for way, bytes_seen in seen.items():
-            length = min(len(mapping), len(expected)) if way == "mapping" and mapping is not None else len(expected)
-            if way != "mapping" or mapping is not None:
-                assert bytes_seen == bytes(expected[:length]), (path.name, step, kind, way)
+        where = (path.name, step, kind)
+        assert os.pread(reader, len(expected) + 1, 0) == expected, (*where, "by who has it open")
+        assert path.read_bytes() == expected, (*where, "by name")
+        if mapping is not None:
+            length = min(len(mapping), len(expected))
+            assert mapping[:length] == expected[:length], (*where, "by mapping")
     for descriptor in (writer, reader, editor):
         os.close(descriptor)
     assert path.read_bytes() == expected, path.name
